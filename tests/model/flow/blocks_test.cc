@@ -28,25 +28,12 @@ TEST(Block, IsAcquiredWithItsFirstRecordAndReleasedAfterItsLast) {
   FlowBench worker(world, options);
   worker.Assign(0, 8);
   worker.Deliver(0, {"x", "x", "x"});
-  worker.Settle();
   EXPECT_EQ(BlockState(world, "8-11"), State::kHeld);
   ASSERT_TRUE(worker.Write());
   EXPECT_EQ(BlockState(world, "8-11"), State::kHeld) << "one of its records is still written";
   worker.WriteAll();
   EXPECT_EQ(BlockState(world, "8-11"), State::kFree) << "at once, and without a mark";
   EXPECT_EQ(worker.Watermark(0), 11);
-}
-
-TEST(Block, CostsOneAcquireAndOneReleaseANodeHoweverManyOffsetsItHas) {
-  for (const Order order : {Order::kNone, Order::kPartition}) {
-    SharedWorld world;
-    FlowBench worker(world, Blocks(order, 8));
-    worker.Assign(0);
-    worker.Deliver(0, std::vector<std::string>(100, "x"));
-    worker.WriteAll();
-    EXPECT_EQ(worker.Watermark(0), 100);
-    EXPECT_EQ(worker.Operations(), "acquire 39 release 39") << "13 blocks, 3 nodes";
-  }
 }
 
 TEST(Block, IsLostForAllItsRecords) {
@@ -57,7 +44,6 @@ TEST(Block, IsLostForAllItsRecords) {
   FlowBench worker(world, options);
   worker.Assign(0);
   worker.Deliver(0, {"x", "x", "x"});
-  worker.Settle();
   worker.Pass(world.lock.ttl + Millis(1));
   worker.core.OnTime(world.now);
   worker.Settle();
@@ -68,40 +54,6 @@ TEST(Block, IsLostForAllItsRecords) {
   EXPECT_EQ(worker.Watermark(0), 3);
   EXPECT_EQ(worker.told.done_late, 1);
   EXPECT_EQ(worker.core.held(), 0);
-}
-
-TEST(Block, IsKeptWhileOneOfItsRecordsRetriesAndTheOthersGoOn) {
-  SharedWorld world;
-  FlowOptions options = Blocks();
-  options.handler.kind = CustomHandlerOptions{};
-  FlowBench worker(world, options);
-  worker.Assign(0);
-  worker.Deliver(0, {"x", "x"});
-  worker.LookUpAll();
-  worker.Fail("cluster/t/0/0", {.error_class = "503", .text = "busy"});
-  worker.Handle("cluster/t/0/1");
-  worker.WriteAll();
-  EXPECT_EQ(worker.StageOf("cluster/t/0/0"), "retrying");
-  EXPECT_EQ(BlockState(world, "0-3"), State::kHeld);
-  EXPECT_EQ(worker.flow.in_flight(), 1);
-}
-
-TEST(Block, OfAReplayAndItsOriginalLetsOneOfThemGoAhead) {
-  SharedWorld world;
-  FlowOptions options = Blocks();
-  options.identity.accept_replay_ids = true;
-  FlowBench worker(world, options);
-  worker.Assign(0);
-  worker.Deliver(0, {"x"});
-  worker.Assign(1);
-  worker.DeliverReplay(1, "cluster/t/0/0");
-  worker.Settle();
-  EXPECT_EQ(worker.Writes(), "cluster/t/0/0");
-  ASSERT_TRUE(worker.Write());
-  EXPECT_EQ(worker.Writes(), "cluster/t/0/0") << "now the other one";
-  EXPECT_EQ(BlockState(world, "0-3"), State::kHeld) << "under the same lease";
-  worker.WriteAll();
-  EXPECT_EQ(worker.told.conflicts + worker.told.skips_by_ledger, 1);
 }
 
 // A replay in another partition waits for its original, which gives up: both are locked anew.
@@ -115,7 +67,6 @@ TEST(Block, ThatGaveUpIsAcquiredAgainThoughARecordWithTheSameIdWaitsInIt) {
   worker.Deliver(0, {"x"});
   worker.Assign(1);
   worker.DeliverReplay(1, "cluster/t/0/0");
-  worker.Settle();
   worker.Wait(options.lock_wait + world.lock.ttl * 4);
   worker.WriteAll();
   worker.WriteAll();
@@ -130,7 +81,6 @@ TEST(Block, LetsEachOfItsRecordsCountWhereItGoesOnWithoutALock) {
   worker.flow.SetUnlocked(true, world.now);
   worker.Assign(0);
   worker.Deliver(0, {"x", "x", "x"});
-  worker.Settle();
   EXPECT_EQ(worker.told.unlocked, 3);
 }
 

@@ -12,6 +12,14 @@ HandlerFailure Unavailable() {
   return {.error_class = "503", .text = "o-1 is not now", .shown = "HTTP 503", .retry_after = {}};
 }
 
+HandlerFailure WrongAddress() {
+  HandlerFailure failure = Unavailable();
+  failure.error_class = "404";
+  failure.shown = "HTTP 404";
+  failure.retry = false;
+  return failure;
+}
+
 FlowOptions WithCircuit() {
   FlowOptions options = FlowBench::Handling(Order::kKey);
   options.tuning.retry.attempts = 3;
@@ -25,12 +33,9 @@ FlowOptions WithCircuit() {
 
 class CircuitTest : public OneWorker {
  protected:
-  CircuitTest() : OneWorker(WithCircuit()) {
-    worker.Deliver(0, {"a@1", "b@2", "c@3"});
-    worker.LookUpAll();
-  }
-  void FailAll() {
-    for (const std::string id : {"a", "b", "c"}) worker.Fail(id, Unavailable());
+  CircuitTest() : OneWorker(WithCircuit()) { worker.Deliver(0, {"a@1", "b@2", "c@3"}); }
+  void FailAll(const HandlerFailure& failure = Unavailable()) {
+    for (const std::string id : {"a", "b", "c"}) worker.Fail(id, failure);
   }
   // Waits for the next call, and returns whose it is.
   std::string NextCalls() {
@@ -47,10 +52,9 @@ class CircuitTest : public OneWorker {
 TEST_F(CircuitTest, ARetryAfterOfADayKeepsNoOtherRecordFromBeingTried) {
   HandlerFailure closed = Unavailable();
   closed.retry_after = std::chrono::hours(24);
-  for (const std::string id : {"a", "b", "c"}) worker.Fail(id, closed);
+  FailAll(closed);
   EXPECT_NE(worker.flow.HandlerUnavailable(), "");
   worker.Deliver(0, {"d@4"});
-  worker.LookUpAll();
   worker.Wait(Millis(61'000));
   EXPECT_EQ(worker.Calls(), "d");
 }
@@ -99,7 +103,6 @@ TEST_F(CircuitTest, TakesTurnsSoThatAnyRecordCanShowThatTheServiceWorks) {
   }
   for (const char id : {'a', 'b', 'c'}) EXPECT_GE(std::ranges::count(probed, id), 2) << probed;
   worker.Deliver(0, {"d@4"});
-  worker.LookUpAll();
   bool called = false;
   for (int probe = 0; probe < 9 && !called; ++probe) {
     const std::string next = NextCalls();
@@ -113,10 +116,8 @@ TEST_F(CircuitTest, ARecordIsGivenUpWhenItFailsForLongWhileOthersSucceed) {
   const Instant since = world.now.boot;
   for (int i = 0; worker.Letters().empty() && i < 1000; ++i) {
     worker.Fail("a", Unavailable());
-    worker.LookUpAll();
     if (!worker.Letters().empty()) break;
     worker.Deliver(0, {"x" + std::to_string(i)});
-    worker.LookUpAll();
     worker.Handle("x" + std::to_string(i));
     worker.WriteAll();
     while (worker.Calls().find('a') == std::string::npos) worker.Wait(Millis(10));
@@ -138,7 +139,6 @@ TEST_F(CircuitTest, RecordsThatFailedBeforeAnOutageAreNotGivenUpInIt) {
     for (const char id : NextCalls()) {
       if (id != ' ') worker.Fail(std::string(1, id), Unavailable());
     }
-    worker.LookUpAll();
   }
   EXPECT_EQ(worker.Letters(), "");
   EXPECT_TRUE(Noted("handler_unavailable"));
@@ -153,21 +153,13 @@ TEST_F(CircuitTest, BadRecordsThatNothingCanPassAreGivenUpOneByOneInTheEnd) {
     for (const char id : NextCalls()) {
       if (id != ' ') worker.Fail(std::string(1, id), broken);
     }
-    worker.LookUpAll();
+    worker.Settle();
     if (worker.letters.size() > given_up.size()) given_up.push_back(world.now.boot);
   }
   ASSERT_EQ(given_up.size(), 3u);
   EXPECT_GE(given_up[0] - since, Millis(240'000)) << "four times give_up_after";
   EXPECT_GE(given_up[1] - given_up[0], Millis(60'000));
   EXPECT_GE(given_up[2] - given_up[1], Millis(60'000));
-}
-
-HandlerFailure WrongAddress() {
-  HandlerFailure failure = Unavailable();
-  failure.error_class = "404";
-  failure.shown = "HTTP 404";
-  failure.retry = false;
-  return failure;
 }
 
 FlowOptions BelievingTwo() {
@@ -181,14 +173,12 @@ class WrongCaller : public OneWorker {
  protected:
   WrongCaller() : OneWorker(BelievingTwo()) {
     worker.Deliver(0, {"a@1", "b@2", "c@3", "d@4", "e@5"});
-    worker.LookUpAll();
   }
 };
 
 TEST_F(WrongCaller, AfterSoManyRefusalsInARowTheServiceIsAskedAgainAndNotTheTopicEmptied) {
   for (int i = 0; i < 40; ++i) {
     if (!worker.Calls().empty()) worker.Fail(worker.Calls(), WrongAddress());
-    worker.LookUpAll();
     worker.Wait(Millis(1000));
   }
   EXPECT_EQ(worker.Letters(), "a:404 b:404");
@@ -208,7 +198,7 @@ TEST_F(WrongCaller, AnOutageBetweenRefusalsDoesNotMakeThemFewer) {
     if (!worker.Calls().empty()) {
       worker.Fail(worker.Calls(), i % 2 == 0 ? WrongAddress() : Unavailable());
     }
-    worker.LookUpAll();
+    worker.Settle();
     worker.Wait(Millis(1000));
   }
   EXPECT_EQ(worker.letters.size(), 2u) << worker.Letters();
@@ -216,10 +206,8 @@ TEST_F(WrongCaller, AnOutageBetweenRefusalsDoesNotMakeThemFewer) {
 
 TEST_F(WrongCaller, ARefusalAmongSuccessesIsTheRecordsOwn) {
   for (const std::string id : {"a", "b"}) worker.Fail(id, WrongAddress());
-  worker.LookUpAll();
   worker.Handle("c");
   for (const std::string id : {"d", "e"}) worker.Fail(id, WrongAddress());
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "a:404 b:404 d:404 e:404");
 }
 
@@ -243,28 +231,21 @@ TEST_F(CircuitTest, TheTimeOfAnOutageDoesNotCountAsTheRecords) {
   worker.Handle(last);  // the service is back
   const std::string next = NextCalls().substr(0, 1);
   worker.Fail(next, Unavailable());
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "") << "it has failed for two minutes, and may for one";
 }
 
 TEST_F(CircuitTest, AFailureThatIsTheRecordsOwnShowsThatTheServiceWorks) {
   FailAll();
-  HandlerFailure refused = Unavailable();
-  refused.error_class = "422";
-  refused.retry = false;
-  worker.Fail(NextCalls(), refused);
+  worker.Fail(NextCalls(), WrongAddress());
   EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
-  worker.LookUpAll();
   EXPECT_EQ(worker.letters.size(), 1u);
 }
 
 TEST_F(CircuitTest, AServiceThatIsNotReachedOpensItToo) {
-  for (const std::string id : {"a", "b", "c"}) {
-    HandlerFailure failure = Unavailable();
-    failure.error_class = "connection";
-    failure.reached = false;
-    worker.Fail(id, failure);
-  }
+  HandlerFailure failure = Unavailable();
+  failure.error_class = "connection";
+  failure.reached = false;
+  FailAll(failure);
   EXPECT_EQ(worker.flow.HandlerUnavailable(), "connection: HTTP 503");
 }
 
@@ -286,14 +267,15 @@ TEST_F(CircuitTest, ACancelledProbeMakesRoomForTheNext) {
   EXPECT_NE(NextCalls(), "");
 }
 
-TEST(RetriesOfAKey, NeverHoldBackAnotherKey) {
-  SharedWorld world;
+FlowOptions OneCall() {
   FlowOptions options = WithCircuit();
   options.tuning.concurrency = 1;
-  FlowBench worker(world, options);
-  worker.Assign(0);
+  return options;
+}
+using OneCallAtATime = WorkerWith<OneCall>;
+
+TEST_F(OneCallAtATime, IsNotTakenUpByTheRetriesOfAnotherKey) {
   worker.Deliver(0, {"a@1", "behind@1", "b@2", "c@3"});
-  worker.LookUpAll();
   worker.Fail("a", Unavailable());
   for (const std::string id : {"b", "c"}) {
     ASSERT_EQ(worker.Calls(), id) << "while a waits for its next attempt";
@@ -304,14 +286,15 @@ TEST(RetriesOfAKey, NeverHoldBackAnotherKey) {
   EXPECT_EQ(worker.StageOf("a"), "retrying");
 }
 
-TEST(RateLimitOfAHandler, LetsCallsOutEvenly) {
-  SharedWorld world;
+FlowOptions FiveASecond() {
   FlowOptions options = WithCircuit();
   options.tuning.calls_per_second = 5;
-  FlowBench worker(world, options);
-  worker.Assign(0);
+  return options;
+}
+using RateLimitOfAHandler = WorkerWith<FiveASecond>;
+
+TEST_F(RateLimitOfAHandler, LetsCallsOutEvenly) {
   worker.Deliver(0, {"a@1", "b@2", "c@3"});
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a");
   worker.Wait(Millis(150));
   EXPECT_EQ(worker.Calls(), "a");
@@ -321,12 +304,10 @@ TEST(RateLimitOfAHandler, LetsCallsOutEvenly) {
   EXPECT_EQ(worker.Calls(), "a b c");
 }
 
-TEST(Pause, TakesNothingNewFinishesWhatWasBegunAndGoesOn) {
-  SharedWorld world;
-  FlowBench worker(world, WithCircuit());
-  worker.Assign(0);
+using Pause = WorkerWith<WithCircuit>;
+
+TEST_F(Pause, TakesNothingNewFinishesWhatWasBegunAndGoesOn) {
   worker.Deliver(0, {"a@1"});
-  worker.LookUpAll();
   worker.SetPaused(true);
   worker.Deliver(0, {"b@2"});
   EXPECT_EQ(worker.Leased(), "a");
@@ -334,40 +315,28 @@ TEST(Pause, TakesNothingNewFinishesWhatWasBegunAndGoesOn) {
   worker.WriteAll();
   EXPECT_EQ(worker.Watermark(0), 1);
   worker.SetPaused(false);
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "b");
 }
 
-TEST(Tuning, CountsFromThenOn) {
-  SharedWorld world;
-  FlowOptions options = WithCircuit();
-  options.tuning.concurrency = 1;
-  FlowBench worker(world, options);
-  worker.Assign(0);
+TEST_F(OneCallAtATime, IsTheLimitUntilItIsTuned) {
   worker.Deliver(0, {"a@1", "b@2", "c@3"});
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a");
-  Tuning tuning = options.tuning;
+  Tuning tuning = OneCall().tuning;
   tuning.concurrency = 2;
   tuning.retry.never = {"5xx"};
   worker.Tune(tuning);
   EXPECT_EQ(worker.Calls(), "a b");
   worker.Fail("a", Unavailable());
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "a:503");
   EXPECT_EQ(worker.Calls(), "b c");
 }
 
-TEST(Tuning, OfTheRateIsNotDelayedByTheOldOne) {
-  SharedWorld world;
-  FlowOptions options = WithCircuit();
-  options.tuning.calls_per_second = 0.001;
-  FlowBench worker(world, options);
-  worker.Assign(0);
+TEST_F(RateLimitOfAHandler, ThatIsTunedIsNotDelayedByTheOldOne) {
+  Tuning tuning = FiveASecond().tuning;
+  tuning.calls_per_second = 0.001;
+  worker.Tune(tuning);
   worker.Deliver(0, {"a@1", "b@2", "c@3"});
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a");
-  Tuning tuning = options.tuning;
   tuning.calls_per_second = 5;
   worker.Tune(tuning);
   EXPECT_EQ(worker.Calls(), "a b");

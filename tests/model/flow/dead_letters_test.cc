@@ -15,12 +15,28 @@ const HandlerFailure kRefused{
 class DeadLettering : public OneWorker {
  protected:
   explicit DeadLettering(const FlowOptions& options = FlowBench::Handling()) : OneWorker(options) {}
+  // "a" is handled, and its transaction answered so.
+  void WriteA(const WriteOutcome& outcome, const std::string& record = "a") {
+    worker.Deliver(0, {record});
+    worker.HandleAll();
+    worker.Answer({outcome});
+  }
 };
 
-TEST_F(DeadLettering, IsPublishedOnlyAfterAnotherLookUp) {
-  worker.Deliver(0, {"a"});
-  worker.LookUpAll();
-  worker.Fail("a", kRefused);
+const WriteOutcome kBad{WriteResult::kBadRecord, "value too long", DeadLetterReason::kOutput};
+const WriteOutcome kUnanswered{.result = WriteResult::kNotWritten, .in_doubt = true};
+
+// The handler has refused "a"; the look-up that follows is held.
+class RefusedByItsHandler : public DeadLettering {
+ protected:
+  RefusedByItsHandler() {
+    worker.Deliver(0, {"a"});
+    worker.answers_lookups = false;
+    worker.Fail("a", kRefused);
+  }
+};
+
+TEST_F(RefusedByItsHandler, IsPublishedOnlyAfterAnotherLookUp) {
   EXPECT_EQ(worker.Letters(), "");
   EXPECT_EQ(worker.Lookups(), "a");
   worker.LookUp();
@@ -29,10 +45,7 @@ TEST_F(DeadLettering, IsPublishedOnlyAfterAnotherLookUp) {
   EXPECT_EQ(worker.letters[0].record.offset, 0);
 }
 
-TEST_F(DeadLettering, IsASkipWhereTheRowStandsAfterAll) {
-  worker.Deliver(0, {"a"});
-  worker.LookUpAll();
-  worker.Fail("a", kRefused);
+TEST_F(RefusedByItsHandler, IsASkipWhereTheRowStandsAfterAll) {
   world.WriteRow("a");
   worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "");
@@ -40,15 +53,12 @@ TEST_F(DeadLettering, IsASkipWhereTheRowStandsAfterAll) {
   EXPECT_TRUE(worker.told.buried.empty());
 }
 
-TEST_F(DeadLettering, ThatItsTopicRefusesHoldsUpNoRevoke) {
-  worker.Deliver(0, {"a", "b"});
+TEST_F(RefusedByItsHandler, HoldsUpNoRevokeOnceItsTopicRefusesIt) {
+  worker.Deliver(0, {"b"});
   worker.LookUpAll();
-  worker.Fail("a", kRefused);
-  worker.LookUp();
   worker.Revoke(0);
   EXPECT_FALSE(worker.drained) << "it may be acknowledged";
   worker.RefuseLetters();
-  worker.Settle();
   worker.HandleAll();
   worker.WriteAll();
   ASSERT_TRUE(worker.drained);
@@ -56,20 +66,14 @@ TEST_F(DeadLettering, ThatItsTopicRefusesHoldsUpNoRevoke) {
   EXPECT_EQ(worker.Letters(), "");
 }
 
-TEST_F(DeadLettering, OfALostPartitionIsDroppedByThePublisherToo) {
-  worker.Deliver(0, {"a"});
-  worker.LookUpAll();
-  worker.Fail("a", kRefused);
+TEST_F(RefusedByItsHandler, IsDroppedByThePublisherTooWhereItsPartitionIsLost) {
   worker.LookUp();
   ASSERT_EQ(worker.Letters(), "a:422");
   worker.Revoke(0, true);
   EXPECT_EQ(worker.dropped_letters.size(), 1u);
 }
 
-TEST_F(DeadLettering, IsPublishedOnlyUnderAStandingLease) {
-  worker.Deliver(0, {"a"});
-  worker.LookUpAll();
-  worker.Fail("a", kRefused);
+TEST_F(RefusedByItsHandler, IsPublishedOnlyUnderAStandingLease) {
   worker.Pass(world.lock.ttl * 2);  // it is stalled while it is looked up
   worker.LookUp();
   EXPECT_EQ(worker.Letters(), "");
@@ -80,58 +84,34 @@ TEST_F(DeadLettering, IsPublishedOnlyUnderAStandingLease) {
   EXPECT_EQ(worker.Letters(), "a:422");
 }
 
-TEST_F(DeadLettering, EndsTheRecordOnlyWhenItIsAcknowledged) {
-  worker.Deliver(0, {"a"});
-  worker.LookUpAll();
-  worker.Fail("a", kRefused);
+TEST_F(RefusedByItsHandler, EndsTheRecordOnlyWhenItIsAcknowledgedAndLeavesNeitherMarkNorRow) {
+  worker.Deliver(0, {"b"});
   worker.LookUpAll();
   worker.Wait(Millis(2000));
   EXPECT_EQ(worker.StageOf("a"), "dying");
+  EXPECT_EQ(worker.Calls(), "") << "b waits for it";
   EXPECT_EQ(worker.Watermark(0), 0);
   EXPECT_TRUE(worker.Commits().empty());
   worker.Acknowledge();
+  EXPECT_EQ(worker.Calls(), "b");
   EXPECT_EQ(worker.Watermark(0), 1);
   EXPECT_EQ(worker.Commits().size(), 1u);
   EXPECT_EQ(worker.told.buried, std::vector{DeadLetterReason::kHandler});
-}
-
-TEST_F(DeadLettering, LeavesNeitherAMarkNorARowAndFreesTheLock) {
-  worker.Deliver(0, {"a"});
-  worker.LookUpAll();
-  worker.Fail("a", kRefused);
-  worker.LookUpAll();
-  worker.Acknowledge();
   EXPECT_EQ(worker.StateOf("a"), State::kFree);
   EXPECT_EQ(world.ledger.Find("a"), nullptr);
 }
 
-TEST_F(DeadLettering, HoldsBackTheHandlingOfThoseBehindItUntilThen) {
-  worker.Deliver(0, {"a", "b"});
+TEST_F(RefusedByItsHandler, IsStillPublishedOnceWhereTheLeaseIsLostMeanwhile) {
   worker.LookUpAll();
-  worker.Fail("a", kRefused);
-  worker.LookUpAll();
-  EXPECT_EQ(worker.Calls(), "");
-  worker.Acknowledge();
-  EXPECT_EQ(worker.Calls(), "b");
-}
-
-TEST_F(DeadLettering, GoesOnWhenTheLeaseIsLostMeanwhile) {
-  worker.Deliver(0, {"a"});
-  worker.LookUpAll();
-  worker.Fail("a", kRefused);
-  worker.LookUpAll();
-  world.Steal(LockName("p", "a"));
-  worker.Wait(world.lock.ttl);
-  EXPECT_EQ(worker.Letters(), "a:422") << "once: it may have been published";
+  LoseLease("a");
+  EXPECT_EQ(worker.Letters(), "a:422") << "it may have been published";
   worker.Acknowledge();
   EXPECT_EQ(worker.Watermark(0), 1);
 }
 
 TEST_F(DeadLettering, TakesATimeoutAndABadAnswerForWhatTheyAre) {
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   worker.Fail("a", {.error_class = "timeout", .text = "", .retry = false, .retry_after = {}});
-  worker.LookUpAll();
   ASSERT_EQ(worker.letters.size(), 1u);
   EXPECT_EQ(worker.letters[0].reason, DeadLetterReason::kTimeout);
 }
@@ -143,9 +123,8 @@ TEST_F(DeadLettering, IsTheEndOfARecordThatTheOutputRefuses) {
   worker.HandleAll();
   ASSERT_EQ(worker.Writes(), "a");
   ASSERT_EQ(worker.StageOf("b"), "ready");
-  worker.Answer({{WriteResult::kBadRecord, "value too long", DeadLetterReason::kOutput}});
+  worker.Answer({kBad});
   EXPECT_EQ(worker.Writes(), "") << "b waits for its order";
-  worker.LookUpAll();
   ASSERT_EQ(worker.Letters(), "a:output");
   EXPECT_EQ(worker.letters[0].reason, DeadLetterReason::kOutput);
   worker.Acknowledge();
@@ -155,13 +134,10 @@ TEST_F(DeadLettering, IsTheEndOfARecordThatTheOutputRefuses) {
 TEST_F(DeadLettering, OfARefusedRecordNeedsALeaseAgainIfItWasLost) {
   worker.Deliver(0, {"a"});
   worker.HandleAll();
-  world.Steal(LockName("p", "a"));
-  worker.Wait(world.lock.ttl / 2);
-  worker.Answer({{WriteResult::kBadRecord, "value too long", DeadLetterReason::kOutput}});
-  worker.LookUpAll();
+  LoseLease("a");
+  worker.Answer({kBad});
   EXPECT_EQ(worker.Letters(), "");
   worker.Wait(world.lock.ttl * 2);
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "a:output");
 }
 
@@ -172,26 +148,19 @@ const WriteOutcome kRefusedInDoubt{.result = WriteResult::kBadRecord,
 
 // Its first transaction was not answered; written again, it was refused.
 TEST_F(DeadLettering, OfARecordInDoubtWaitsUntilItsUnansweredTransactionCannotComeAnyMore) {
-  worker.Deliver(0, {"a"});
-  worker.HandleAll();
-  worker.Answer({kRefusedInDoubt});
+  WriteA(kRefusedInDoubt);
   worker.Wait(FlowOptions().transaction_lasts - Millis(100));
-  EXPECT_EQ(worker.Lookups(), "");
-  EXPECT_EQ(worker.Letters(), "");
+  EXPECT_EQ(worker.StageOf("a"), "doubted");
   worker.Wait(Millis(200));
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "a:output");
   worker.Acknowledge();
   EXPECT_EQ(worker.Watermark(0), 1);
 }
 
 TEST_F(DeadLettering, OfARecordInDoubtIsASkipWhereItsTransactionCameAfterAll) {
-  worker.Deliver(0, {"a"});
-  worker.HandleAll();
-  worker.Answer({kRefusedInDoubt});
+  WriteA(kRefusedInDoubt);
   world.WriteRow("a");
   worker.Wait(FlowOptions().transaction_lasts + Millis(100));
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "");
   EXPECT_EQ(worker.Watermark(0), 1);
 }
@@ -200,27 +169,37 @@ TEST_F(DeadLettering, OfARecordInDoubtIsASkipWhereItsTransactionCameAfterAll) {
 TEST_F(DeadLettering, WaitsForTheUnansweredTransactionOfAnEarlierBatchToo) {
   worker.Deliver(0, {"a"});
   worker.HandleAll();
-  world.Steal(LockName("p", "a"));
-  worker.Wait(world.lock.ttl / 2);
-  worker.Answer({{.result = WriteResult::kNotWritten, .in_doubt = true}});
+  LoseLease("a");
+  worker.Answer({kUnanswered});
   worker.Wait(world.lock.ttl * 2);
-  worker.LookUpAll();
-  worker.Answer({{WriteResult::kBadRecord, "value too long", DeadLetterReason::kOutput}});
+  worker.Answer({kBad});
   ASSERT_EQ(worker.StageOf("a"), "doubted");
   worker.Wait(FlowOptions().transaction_lasts);
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "a:output");
 }
 
 const WriteOutcome kConflictInDoubt{
     .result = WriteResult::kIdConflict, .detail = "other content", .in_doubt = true};
 
+FlowOptions OnConflict(OnBad what) {
+  FlowOptions options = FlowBench::Handling();
+  options.on_id_conflict = what;
+  return options;
+}
+
+template <OnBad what>
+class ConflictThatEnds : public DeadLettering {
+ protected:
+  ConflictThatEnds() : DeadLettering(OnConflict(what)) {}
+};
+using SkippedConflict = ConflictThatEnds<OnBad::kSkip>;
+using StoppingConflict = ConflictThatEnds<OnBad::kStop>;
+
 // The row of the other record may be pruned before its own transaction comes.
 class ConflictInDoubt : public DeadLettering {
  protected:
   static FlowOptions Options(OnBad what) {
-    FlowOptions options = FlowBench::Handling();
-    options.on_id_conflict = what;
+    FlowOptions options = OnConflict(what);
     options.ledger_row_lifetime = Millis(3'600'000);
     return options;
   }
@@ -230,27 +209,20 @@ class ConflictInDoubt : public DeadLettering {
 };
 
 TEST_F(ConflictInDoubt, OfAConflictInDoubtWaitsAndLooksOnceMore) {
-  worker.Deliver(0, {"a=mine"});
-  worker.HandleAll();
-  worker.Answer({kConflictInDoubt});
+  WriteA(kConflictInDoubt, "a=mine");
   worker.Wait(FlowOptions().transaction_lasts - Millis(100));
-  EXPECT_EQ(worker.Lookups(), "");
-  EXPECT_EQ(worker.Letters(), "");
+  EXPECT_EQ(worker.StageOf("a"), "doubted");
   world.WriteRow("a=other");
   worker.Wait(Millis(200));
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "a:id_conflict");
   worker.Acknowledge();
   EXPECT_EQ(worker.Watermark(0), 1);
 }
 
 TEST_F(ConflictInDoubt, OfAConflictInDoubtIsASkipWhereItsTransactionCameAfterAll) {
-  worker.Deliver(0, {"a=mine"});
-  worker.HandleAll();
-  worker.Answer({kConflictInDoubt});
+  WriteA(kConflictInDoubt, "a=mine");
   world.WriteRow("a=mine");
   worker.Wait(FlowOptions().transaction_lasts + Millis(100));
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "");
   EXPECT_EQ(worker.Watermark(0), 1);
 }
@@ -259,16 +231,13 @@ TEST_F(ConflictInDoubt, OfAConflictInDoubtIsASkipWhereItsTransactionCameAfterAll
 TEST_F(ConflictInDoubt, OfAConflictInDoubtThatALookUpFindsWaitsToo) {
   worker.Deliver(0, {"a=mine"});
   worker.HandleAll();
-  world.Steal(LockName("p", "a"));
-  worker.Wait(world.lock.ttl / 2);
-  worker.Answer({{.result = WriteResult::kNotWritten, .in_doubt = true}});
+  LoseLease("a");
+  worker.Answer({kUnanswered});
   world.WriteRow("a=other");
   worker.Wait(world.lock.ttl * 2);
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "");
   ASSERT_EQ(worker.StageOf("a"), "doubted");
   worker.Wait(FlowOptions().transaction_lasts);
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "a:id_conflict");
 }
 
@@ -284,11 +253,8 @@ TEST_F(DeadLettering, OfARecordInDoubtHoldsUpNoRevoke) {
 class SkippedConflictInDoubt : public ConflictInDoubt {
  protected:
   SkippedConflictInDoubt() : ConflictInDoubt(OnBad::kSkip) {
-    worker.Deliver(0, {"a=mine"});
-    worker.HandleAll();
-    worker.Answer({kConflictInDoubt});
+    WriteA(kConflictInDoubt, "a=mine");
     worker.Wait(FlowOptions().transaction_lasts - Millis(100));
-    EXPECT_EQ(worker.Lookups(), "");
     EXPECT_EQ(worker.Watermark(0), 0);
     EXPECT_EQ(worker.told.conflicts, 0);
   }
@@ -297,14 +263,12 @@ class SkippedConflictInDoubt : public ConflictInDoubt {
 TEST_F(SkippedConflictInDoubt, SkipsWhatIsInDoubtOnceItsTransactionCannotComeAnyMore) {
   world.WriteRow("a=other");
   worker.Wait(Millis(200));
-  worker.LookUpAll();
   EXPECT_EQ(worker.told.conflicts, 1);
   EXPECT_EQ(worker.Watermark(0), 1);
 }
 
 TEST_F(SkippedConflictInDoubt, WritesWhatWasInDoubtWhereTheOthersRowIsGone) {
   worker.Wait(Millis(200));
-  worker.LookUpAll();
   EXPECT_EQ(worker.Writes(), "a") << "as it was handled";
   worker.WriteAll();
   EXPECT_EQ(worker.told.conflicts, 0);
@@ -320,23 +284,14 @@ TEST(SkippedConflictInDoubtWithoutAHandler, IsWrittenAsItCameWhereTheOthersRowIs
   worker.Assign(0);
   worker.Confirm();
   worker.Deliver(0, {"a=mine"});
-  worker.Settle();
   ASSERT_EQ(worker.Writes(), "a");
   worker.Answer({kConflictInDoubt});
   worker.Wait(FlowOptions().transaction_lasts + Millis(100));
-  worker.LookUp();
   EXPECT_EQ(worker.Writes(), "a");
 }
 
-TEST(SkippedConflictInDoubtOfKeptRows, IsSkippedAtOnceSinceTheOthersRowStays) {
-  SharedWorld world;
-  FlowOptions options = FlowBench::Handling();
-  options.on_id_conflict = OnBad::kSkip;
-  FlowBench worker(world, options);
-  worker.Assign(0);
-  worker.Deliver(0, {"a=mine"});
-  worker.HandleAll();
-  worker.Answer({kConflictInDoubt});
+TEST_F(SkippedConflict, InDoubtIsSkippedAtOnceWhereRowsAreKeptSinceTheOthersRowStays) {
+  WriteA(kConflictInDoubt, "a=mine");
   EXPECT_EQ(worker.Watermark(0), 1);
 }
 
@@ -344,7 +299,6 @@ TEST(SkippedConflictInDoubtOfKeptRows, IsSkippedAtOnceSinceTheOthersRowStays) {
 
 TEST_F(DeadLettering, OfARecordWithoutAnIdComesInItsPlaceAndHoldsNothingBack) {
   worker.Deliver(0, {"", "b"});
-  worker.LookUpAll();
   ASSERT_EQ(worker.Letters(), ":bad_record");
   EXPECT_EQ(worker.Leased(), "b");
   worker.Acknowledge();
@@ -357,13 +311,10 @@ TEST_F(DeadLettering, OfARecordWithoutAnIdWaitsForThoseBeforeIt) {
   FlowBench holder(world, FlowBench::Options(), 2);
   holder.Assign(9);
   holder.Deliver(9, {"x"});
-  holder.Settle();
   worker.Deliver(0, {"x", "", "b"});
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "");
   holder.WriteAll();
   worker.Wait(Millis(1500));
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), ":bad_record");
 }
 
@@ -372,7 +323,6 @@ TEST_F(DeadLettering, OfARecordWithoutAnIdWaitsForThoseBeforeIt) {
 TEST_F(DeadLettering, IsTheEndOfAnIdWithOtherContent) {
   world.WriteRow("a=one");
   worker.Deliver(0, {"a=two"});
-  worker.LookUpAll();
   EXPECT_EQ(worker.told.conflicts, 1);
   ASSERT_EQ(worker.Letters(), "a:id_conflict");
   EXPECT_EQ(worker.letters[0].attempts, 0) << "it never was handled";
@@ -380,19 +330,9 @@ TEST_F(DeadLettering, IsTheEndOfAnIdWithOtherContent) {
   EXPECT_EQ(worker.Watermark(0), 1);
 }
 
-FlowOptions OnConflict(OnBad what) {
-  FlowOptions options = FlowBench::Handling();
-  options.on_id_conflict = what;
-  return options;
-}
-
-TEST(Conflict, IsSkippedWhereThatIsAskedFor) {
-  SharedWorld world;
-  FlowBench worker(world, OnConflict(OnBad::kSkip));
+TEST_F(SkippedConflict, IsSaidAndTheWatermarkPassesIt) {
   world.WriteRow("a=one");
-  worker.Assign(0);
   worker.Deliver(0, {"a=two"});
-  worker.LookUpAll();
   EXPECT_EQ(worker.told.conflicts, 1);
   EXPECT_EQ(worker.Watermark(0), 1);
   EXPECT_THAT(
@@ -402,13 +342,9 @@ TEST(Conflict, IsSkippedWhereThatIsAskedFor) {
                              "(on_id_conflict: skip)"));
 }
 
-TEST(Conflict, StopsThePipelineWhereThatIsAskedFor) {
-  SharedWorld world;
-  FlowBench worker(world, OnConflict(OnBad::kStop));
+TEST_F(StoppingConflict, StopsThePipeline) {
   world.WriteRow("a=one");
-  worker.Assign(0);
   worker.Deliver(0, {"a=two"});
-  worker.LookUpAll();
   ASSERT_TRUE(worker.stop);
   EXPECT_EQ(worker.stop->code, "id_conflict");
   EXPECT_EQ(worker.Watermark(0), 0);
@@ -425,7 +361,6 @@ TEST(Conflict, OfAPositionStopsThePipelineWhateverIsAskedFor) {
     world.WriteRow("a=one", without);
     worker.Assign(0);
     worker.Deliver(0, {"a=two"});
-    worker.LookUpAll();
     ASSERT_TRUE(worker.stop);
     EXPECT_EQ(worker.stop->code, "id_conflict");
     EXPECT_NE(worker.stop->hint.find("recreated"), std::string::npos);
@@ -448,7 +383,6 @@ class WithoutDeadLetters : public DeadLettering {
 
 TEST_F(WithoutDeadLetters, ThePipelineStopsOnceAllBeforeTheRecordIsFinished) {
   worker.Deliver(0, {"a", "b"});
-  worker.LookUpAll();
   worker.Fail("b", kRefused);
   EXPECT_EQ(worker.StageOf("b"), "blocked");
   EXPECT_FALSE(worker.stop);
@@ -468,20 +402,6 @@ TEST_F(WithoutDeadLetters, ThePipelineStopsAtARecordThatTheOutputRefusesAndQuote
   ASSERT_TRUE(worker.stop);
   EXPECT_EQ(worker.stop->code, "bad_record");
   EXPECT_EQ(worker.stop->what, "value too long");
-}
-
-TEST(Stopping, GivesBackTheLeasesBehindTheRecordInTheWay) {  // 15
-  SharedWorld world;
-  FlowBench worker(world, Stopping(Order::kPartition));
-  worker.Assign(0);
-  worker.Deliver(0, {"a", "b", "c"});
-  worker.LookUpAll();
-  worker.Handle("a");
-  ASSERT_EQ(worker.Leased(), "a b c");
-  worker.Fail("b", kRefused);
-  worker.Settle();
-  EXPECT_EQ(worker.Leased(), "a");
-  EXPECT_EQ(worker.StageOf("c"), "queued");
 }
 
 // --- publishing fails ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "locking/base/check.h"
-#include "locking/core/store/sentinel.h"
+#include "tests/support/sentinel_node.h"
 
 namespace fencepost::consumer {
 
@@ -18,13 +18,7 @@ SharedWorld::SharedWorld(int count) {
   lock.contact = locking::Contact::kAll;  // tests look at any one node
   for (int i = 0; i < count; ++i) {
     nodes.emplace_back(std::string(locking::kRunIdSize, static_cast<char>('a' + i)));
-    locking::Sentinel sentinel;
-    sentinel.complete = true;
-    sentinel.store_id = std::string(locking::kStoreIdSize, '1');
-    sentinel.index = i;
-    sentinel.nodes = count;
-    sentinel.run_id = nodes.back().run_id();
-    sentinel.max_ttl = lock.max_ttl;
+    const auto sentinel = locking::CompleteSentinel(nodes.back().run_id(), i, count, lock.max_ttl);
     nodes.back().ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt}, now.wall);
   }
 }
@@ -97,13 +91,8 @@ FlowBench::FlowBench(SharedWorld& shared, const FlowOptions& options, std::uint6
 
 void FlowBench::Connect(int node) {
   const locking::NodeModel& model = world.nodes[static_cast<std::size_t>(node)];
-  locking::NodeInfo info;
-  info.run_id = model.run_id();
-  info.maxmemory_policy = "noeviction";
-  info.role = "master";
-  info.sentinel = model.sentinel();
-  info.call = {world.now.boot, world.now.boot, world.now.wall};
-  core.store().OnConnected(node, info, world.now);
+  core.store().OnConnected(node, locking::MemberInfo(model.run_id(), model.sentinel(), world.now),
+                           world.now);
   core.OnTime(world.now);
 }
 
@@ -112,7 +101,7 @@ void FlowBench::Assign(PartitionIndex partition, Offset start, AssignmentEpoch e
   sources_[partition] = {epoch, start};
   flow.OnAssigned({{partition, {"t", static_cast<std::int32_t>(partition)}, epoch, start}},
                   world.now, late);
-  Act();
+  Take();
 }
 
 void FlowBench::Deliver(PartitionIndex partition, const std::vector<std::string>& records) {
@@ -131,7 +120,7 @@ void FlowBench::Deliver(PartitionIndex partition, const std::vector<std::string>
     (text[mark] == '@' ? record.key : record.value) = rest;
   }
   flow.OnRecords(std::move(delivered), world.now);
-  Act();
+  Take();
 }
 
 void FlowBench::DeliverReplay(PartitionIndex partition, const std::string& id) {
@@ -144,20 +133,20 @@ void FlowBench::DeliverReplay(PartitionIndex partition, const std::string& id) {
   std::vector<Record> records;
   records.push_back(std::move(record));
   flow.OnRecords(std::move(records), world.now);
-  Act();
+  Take();
 }
 
 void FlowBench::End(PartitionIndex partition, Offset end) {
   Source& source = sources_[partition];
   source.next = std::max(source.next, end);
   flow.OnPartitionEnd({{partition, source.epoch, end}}, world.now);
-  Act();
+  Take();
 }
 
 void FlowBench::Revoke(PartitionIndex partition, bool lost) {
   drained.reset();
   flow.OnRevoked({partition}, lost, world.now.boot + Millis(1000), world.now);
-  Act();
+  Take();
 }
 
 void FlowBench::Act() {
@@ -218,8 +207,17 @@ bool FlowBench::Round() {
 }
 
 void FlowBench::Settle() {
-  while (settles && Round()) {
+  int looked_up = 0;
+  while (settles && (Round() || (answers_lookups && AnswerLookup()))) {
+    if (lookups.empty() || ++looked_up < 10'000) continue;
+    ADD_FAILURE() << "the same is looked up again and again";
+    return;
   }
+}
+
+void FlowBench::Take() {
+  Act();
+  Settle();
 }
 
 bool FlowBench::Write() {
@@ -243,8 +241,7 @@ void FlowBench::Answer(const std::vector<WriteOutcome>& outcomes) {
   auto batch = std::move(writes.front());
   writes.pop_front();
   flow.OnWritten(std::move(batch), outcomes, world.now);
-  Act();
-  Settle();
+  Take();
 }
 
 void FlowBench::Abort() {
@@ -260,23 +257,24 @@ void FlowBench::WriteAll() {
 
 // --- lookups, calls, dead letters ----------------------------------------------------------------
 
-bool FlowBench::LookUp() {
+bool FlowBench::AnswerLookup() {
   if (lookups.empty()) return false;
   const auto batch = std::move(lookups.front());
   lookups.pop_front();
   flow.OnLookedUp(*batch, world.ledger.Lookup(batch->ids), world.now);
   Act();
-  Settle();
   return true;
 }
 
-void FlowBench::LookUpAll() {
+void FlowBench::LookUp() {
+  AnswerLookup();
   Settle();
-  for (int turns = 0; LookUp(); ++turns) {
-    if (turns < 10'000) continue;
-    ADD_FAILURE() << "the same is looked up again and again";
-    return;
-  }
+}
+
+void FlowBench::LookUpAll() {
+  const bool before = std::exchange(answers_lookups, true);
+  Settle();
+  answers_lookups = before;
 }
 
 HandlerCall FlowBench::TakeCall(const std::string& id) {
@@ -290,14 +288,12 @@ HandlerCall FlowBench::TakeCall(const std::string& id) {
 
 void FlowBench::Handle(const std::string& id, HandlerValues values) {
   flow.OnHandled({.id = TakeCall(id).id, .result = std::move(values)}, world.now);
-  Act();
-  Settle();
+  Take();
 }
 
 void FlowBench::Fail(const std::string& id, HandlerFailure failure) {
   flow.OnHandled({.id = TakeCall(id).id, .result = tl::unexpected(std::move(failure))}, world.now);
-  Act();
-  Settle();
+  Take();
 }
 
 void FlowBench::HandleAll() {
@@ -313,8 +309,7 @@ bool FlowBench::Acknowledge() {
   const std::uint64_t id = letters.front().id;
   letters.pop_front();
   flow.OnDeadLettered({id}, world.now);
-  Act();
-  Settle();
+  Take();
   return true;
 }
 
@@ -323,22 +318,22 @@ void FlowBench::RefuseLetters() {
   for (const DeadLetter& letter : letters) ids.push_back(letter.id);
   flow.OnDeadLettersRefused(ids, world.now);
   flow.OnDeadLettered({}, world.now);
-  Act();
+  Take();
 }
 
 void FlowBench::Tune(const Tuning& tuning) {
   flow.Tune(tuning, world.now);
-  Act();
+  Take();
 }
 
 void FlowBench::SetPaused(bool pause) {
   flow.SetPaused(pause, world.now);
-  Act();
+  Take();
 }
 
 void FlowBench::CanPublish(bool up) {
   flow.OnDeadLetterState(up, world.now);
-  Act();
+  Take();
 }
 
 // --- time ----------------------------------------------------------------------------------------

@@ -89,7 +89,8 @@ class FlowBench {
   void DeliverReplay(PartitionIndex partition, const std::string& id);
   void End(PartitionIndex partition, Offset end);
   void Revoke(PartitionIndex partition, bool lost = false);
-  // Lock operations go to the nodes and back until there are none.
+  // Lock operations go to the nodes and back, and look-ups are answered, until there are none: so
+  // ends each input below, too.
   void Settle();
   // … once. False when there were none.
   bool Round();
@@ -102,9 +103,8 @@ class FlowBench {
   // The oldest transaction is answered so.
   void Answer(const std::vector<WriteOutcome>& outcomes);
   void Abort();  // … nothing of it was written
-  // The oldest lookup is answered from the ledger. False when none waits.
-  bool LookUp();
-  // All lookups, as they come.
+  // The oldest lookup is answered from the ledger, or all, as they come: for tests that hold them.
+  void LookUp();
   void LookUpAll();
   // The call of this record succeeds, fails, or ends as a cancelled one does.
   void Handle(const std::string& id, HandlerValues values = {"made"});
@@ -143,9 +143,18 @@ class FlowBench {
   // What the flow asks for is taken, as each of these does.
   void Act();
   // The group has taken what was committed.
-  void Confirm() {
+  void Confirm() { Committed(TickCommits()); }
+  void Committed(const std::vector<PartitionOffset>& offsets) {
+    Committed(offsets, world.now.boot);
+  }
+  // … that was sent then; nullopt: it has refused it.
+  void Committed(const std::vector<PartitionOffset>& offsets, std::optional<Instant> sent) {
+    flow.OnCommitted(offsets, sent, world.now);
+    Act();
+  }
+  std::vector<PartitionOffset> TickCommits() {
     Tick();
-    flow.OnCommitted(TakeCommits(), world.now.boot, world.now);
+    return TakeCommits();
   }
   // What is to be committed, since the last time.
   std::vector<PartitionOffset> TakeCommits() { return std::exchange(commits_, {}); }
@@ -153,6 +162,7 @@ class FlowBench {
 
   SharedWorld& world;
   bool settles = true;  // false: Settle does nothing; the test says when there is a Round
+  bool answers_lookups = true;
   Told told;
   std::uint64_t random;  // the state of the core's source
   locking::LockCore core;
@@ -173,7 +183,9 @@ class FlowBench {
     AssignmentEpoch epoch = 0;
     Offset next = 0;
   };
+  void Take();
   bool Exchange(int node);
+  bool AnswerLookup();
   HandlerCall TakeCall(const std::string& id);
 
   const Finality finality_;
@@ -191,8 +203,25 @@ class OneWorker : public ::testing::Test {
   explicit OneWorker(const FlowOptions& options = FlowBench::Options()) : worker(world, options) {
     worker.Assign(0);
   }
+  // Another worker takes the lock of `id`, and this one finds out when it extends its lease.
+  void LoseLease(const std::string& id) {
+    world.Steal(LockName("p", id));
+    worker.Wait(world.lock.ttl / 2);
+  }
+  // Another worker completes `id`, and this one finds out in the same way.
+  void HearDone(const std::string& id) {
+    world.MarkDone(id);
+    worker.Wait(world.lock.ttl / 2);
+  }
   SharedWorld world;
   FlowBench worker;
+};
+
+// … with the options of this function.
+template <FlowOptions (*options)()>
+class WorkerWith : public OneWorker {
+ protected:
+  WorkerWith() : OneWorker(options()) {}
 };
 
 }  // namespace fencepost::consumer

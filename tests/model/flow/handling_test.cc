@@ -10,26 +10,36 @@ namespace {
 const HandlerFailure kCancelled{.error_class = "cancelled", .text = "cancelled", .retry_after = {}};
 const HandlerFailure kBusy{.error_class = "503", .text = "busy", .retry_after = {}};
 
-class Handling : public OneWorker {
- protected:
-  explicit Handling(const FlowOptions& options = FlowBench::Handling()) : OneWorker(options) {}
-  // Another worker takes the lock of `id`, and this one finds out.
-  void LoseLease(const std::string& id) {
-    world.Steal(LockName("p", id));
-    worker.Wait(world.lock.ttl / 2);
-  }
-  // Another worker completes `id`; this one hears it when it extends its lease.
-  void HearDone(const std::string& id) {
-    world.MarkDone(id);
-    worker.Wait(world.lock.ttl / 2);
-  }
-};
+FlowOptions InOrder() { return FlowBench::Handling(); }
+FlowOptions ByKey() { return FlowBench::Handling(Order::kKey); }
+FlowOptions TwoAtATime() {
+  FlowOptions options = FlowBench::Handling(Order::kNone);
+  options.tuning.concurrency = 2;
+  return options;
+}
+// Without effects of its own.
+FlowOptions Pure() {
+  FlowOptions options = FlowBench::Handling();
+  options.handler.kind = JqHandlerOptions{".amount"};
+  return options;
+}
+FlowOptions OneWrite() {
+  FlowOptions options = FlowBench::Handling();
+  options.write_batch = options.writes_out = 1;
+  return options;
+}
+
+using Handling = WorkerWith<InOrder>;
+using HandlingByKey = WorkerWith<ByKey>;
+using TwoCalls = WorkerWith<TwoAtATime>;
+using PureHandling = WorkerWith<Pure>;
+using OneWriteAtATime = WorkerWith<OneWrite>;
 
 // --- the ledger is asked first -------------------------------------------------------------------
 
 TEST_F(Handling, StartsOnlyAfterTheLedgerWasAsked) {
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a"});
-  worker.Settle();
   EXPECT_EQ(worker.Leased(), "a");
   EXPECT_EQ(worker.Lookups(), "a");
   EXPECT_EQ(worker.Calls(), "");
@@ -44,7 +54,6 @@ TEST_F(Handling, StartsOnlyAfterTheLedgerWasAsked) {
 TEST_F(Handling, IsNotBegunForARecordWhoseRowStands) {
   world.WriteRow("a");
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "");
   EXPECT_EQ(worker.Writes(), "");
   EXPECT_EQ(worker.Watermark(0), 1);
@@ -53,8 +62,8 @@ TEST_F(Handling, IsNotBegunForARecordWhoseRowStands) {
 
 TEST_F(Handling, AsksTheLedgerForAHintedRecordTooAndRunsItWithoutARow) {  // 11
   world.MarkDone("a");
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a"});
-  worker.Settle();
   EXPECT_EQ(worker.Leased(), "");
   EXPECT_EQ(worker.Lookups(), "a");
   worker.LookUp();
@@ -62,8 +71,8 @@ TEST_F(Handling, AsksTheLedgerForAHintedRecordTooAndRunsItWithoutARow) {  // 11
 }
 
 TEST_F(Handling, AsksForManyRecordsAtATime) {
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a", "b", "c"});
-  worker.Settle();
   ASSERT_FALSE(worker.lookups.empty());
   EXPECT_EQ(worker.lookups.size(), 1u);
   EXPECT_EQ(worker.Lookups(), "a b c");
@@ -71,14 +80,8 @@ TEST_F(Handling, AsksForManyRecordsAtATime) {
 
 // --- order and concurrency -----------------------------------------------------------------------
 
-class HandlingByKey : public Handling {
- protected:
-  HandlingByKey() : Handling(FlowBench::Handling(Order::kKey)) {}
-};
-
 TEST_F(HandlingByKey, OfOneKeyNeverOverlapsWhileOthersGoOn) {
   worker.Deliver(0, {"a@k", "b@k", "c@j", "d"});
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a c d");
   worker.Handle("c");
   EXPECT_EQ(worker.Calls(), "a d") << "another key is no reason";
@@ -88,7 +91,6 @@ TEST_F(HandlingByKey, OfOneKeyNeverOverlapsWhileOthersGoOn) {
 
 TEST_F(HandlingByKey, WaitsOnlyForTheRetriesOfItsOwnKey) {
   worker.Deliver(0, {"a@k", "b@k", "c@j"});
-  worker.LookUpAll();
   worker.Fail("a", kBusy);
   worker.HandleAll();
   EXPECT_EQ(worker.StageOf("a"), "retrying");
@@ -98,54 +100,30 @@ TEST_F(HandlingByKey, WaitsOnlyForTheRetriesOfItsOwnKey) {
 
 TEST_F(HandlingByKey, DoesNotBeginWhileTheCalledOffCallOfTheOneBeforeItIsOut) {
   worker.Deliver(0, {"a@k", "b@k"});
-  worker.LookUpAll();
   world.WriteRow("a@k");
   HearDone("a");
-  ASSERT_EQ(worker.Calls(), "a!");
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a!") << "what it does may still be happening";
   worker.Fail("a", kCancelled);
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "b");
 }
 
 // It is done elsewhere meanwhile, and the ledger says so as soon as its name is contended.
-TEST(HandlingOfAContendedRecord, IsFollowedByTheNextOneOfItsKeyOnceItsCalledOffCallIsAnswered) {
-  SharedWorld world;
-  FlowOptions options = FlowBench::Handling(Order::kKey);
-  FlowBench worker(world, options);
-  worker.Assign(0);
+TEST_F(HandlingByKey, OfAContendedRecordIsFollowedOnceItsCalledOffCallIsAnswered) {
   worker.Deliver(0, {"a@k", "b@k"});
-  worker.LookUpAll();
   ASSERT_EQ(worker.Calls(), "a");
-  world.Steal(LockName("p", "a"));
-  worker.Wait(world.lock.ttl / 2);
+  LoseLease("a");
   ASSERT_EQ(worker.Calls(), "a!");
   world.WriteRow("a@k");
   worker.Wait(Millis(1200));
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a!") << "what it does may still be happening";
   worker.Fail("a", kCancelled);
   worker.Wait(Millis(1200));
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "b");
   EXPECT_EQ(worker.told.skips_by_ledger, 1);
 }
 
-FlowOptions TwoAtATime() {
-  FlowOptions options = FlowBench::Handling(Order::kNone);
-  options.tuning.concurrency = 2;
-  return options;
-}
-
-class TwoCalls : public Handling {
- protected:
-  TwoCalls() : Handling(TwoAtATime()) {}
-};
-
 TEST_F(TwoCalls, AreOutAtMost) {
   worker.Deliver(0, {"a", "b", "c", "d"});
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a b");
   worker.Handle("b");
   EXPECT_EQ(worker.Calls(), "a c");
@@ -153,7 +131,6 @@ TEST_F(TwoCalls, AreOutAtMost) {
 
 TEST_F(TwoCalls, AreNotTakenUpByARecordThatWaitsForItsRetry) {
   worker.Deliver(0, {"a", "b", "c"});
-  worker.LookUpAll();
   worker.Fail("a", kBusy);
   EXPECT_EQ(worker.StageOf("a"), "retrying");
   EXPECT_EQ(worker.Calls(), "b c");
@@ -161,7 +138,6 @@ TEST_F(TwoCalls, AreNotTakenUpByARecordThatWaitsForItsRetry) {
 
 TEST_F(TwoCalls, AreTakenUpByACalledOffOneUntilItIsAnswered) {
   worker.Deliver(0, {"a", "b", "c"});
-  worker.LookUpAll();
   LoseLease("a");
   EXPECT_EQ(worker.Calls(), "a! b");
   worker.Fail("a", kCancelled);
@@ -170,20 +146,9 @@ TEST_F(TwoCalls, AreTakenUpByACalledOffOneUntilItIsAnswered) {
 
 // --- a handler without effects of its own --------------------------------------------------------
 
-FlowOptions Pure() {
-  FlowOptions options = FlowBench::Handling();
-  options.handler.kind = JqHandlerOptions{".amount"};
-  return options;
-}
-
-class PureHandling : public Handling {
- protected:
-  PureHandling() : Handling(Pure()) {}
-};
-
 TEST_F(PureHandling, OfAChainOverlapsAndIsWrittenInOrder) {
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a", "b"});
-  worker.Settle();
   EXPECT_EQ(worker.Lookups(), "") << "the ledger decides when it is written";
   EXPECT_EQ(worker.Calls(), "a b");
   worker.Handle("b");
@@ -196,7 +161,6 @@ TEST_F(PureHandling, OfAChainOverlapsAndIsWrittenInOrder) {
 
 TEST_F(Handling, IsCalledOffWhenTheLeaseIsLost) {
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   LoseLease("a");
   EXPECT_EQ(worker.Calls(), "a!");
   EXPECT_EQ(worker.Leased(), "");
@@ -204,40 +168,34 @@ TEST_F(Handling, IsCalledOffWhenTheLeaseIsLost) {
 
 TEST_F(Handling, DoesNotCountWhatACalledOffCallAnswers) {
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   LoseLease("a");
   worker.Handle("a");
   EXPECT_EQ(worker.Writes(), "");
   worker.Wait(world.lock.ttl * 2);  // leased again
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a");
 }
 
 TEST_F(Handling, BeginsAgainOnlyAfterTheCalledOffCallWasAnswered) {
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   LoseLease("a");
   worker.Wait(world.lock.ttl * 2);
   EXPECT_EQ(worker.Leased(), "a");
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a!");
   worker.Fail("a", kCancelled);
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a");
 }
 
 TEST_F(Handling, CountsNoAnswerThatComesAfterTheLeasesOwnEnd) {
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   worker.Pass(world.lock.ttl * 2);  // it is stalled; nobody has told it that the lease is over
   worker.Handle("a");
   EXPECT_EQ(worker.Writes(), "");
   worker.Wait(Millis(100));
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a");
 }
 
 TEST_F(Handling, IsCalledOffWhenDoneIsHeardAndTheLedgerDecides) {  // 11
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a", "b"});
   worker.LookUpAll();
   world.WriteRow("a");
@@ -253,25 +211,13 @@ TEST_F(Handling, IsCalledOffWhenDoneIsHeardAndTheLedgerDecides) {  // 11
 
 TEST_F(Handling, RunsAgainAfterAHintWithoutARow) {  // 11
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   HearDone("a");
   worker.Fail("a", kCancelled);
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "a");
 }
 
-FlowOptions OneAtATime() {
-  FlowOptions options = FlowBench::Handling();
-  options.write_batch = options.writes_out = 1;
-  return options;
-}
-
-class OneWriteAtATime : public Handling {
- protected:
-  OneWriteAtATime() : Handling(OneAtATime()) {}
-};
-
 TEST_F(OneWriteAtATime, KeepsAResultThatWasGivenBackButAsksTheLedgerAgain) {
+  worker.answers_lookups = false;
   worker.Deliver(0, {"x", "a"});
   worker.HandleAll();
   ASSERT_EQ(worker.Writes(), "x");

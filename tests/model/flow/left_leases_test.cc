@@ -22,10 +22,17 @@ void WriteElsewhere(SharedWorld& world, const std::string& record) {
   ASSERT_EQ(other.flow.in_flight(), 0);
 }
 
-TEST(LeftLease, StaysAtTheNodesUntilItsDeadline) {
-  SharedWorld world;
-  FlowBench worker(world);
-  worker.Assign(0);
+FlowOptions LettersOfConflicts() {
+  FlowOptions options = FlowBench::Options();
+  options.dead_letters = true;
+  options.on_id_conflict = OnBad::kDeadLetter;
+  return options;
+}
+
+using LeftLease = OneWorker;
+using ContendedRecord = WorkerWith<LettersOfConflicts>;
+
+TEST_F(LeftLease, StaysAtTheNodesUntilItsDeadline) {
   worker.Deliver(0, {"a"});
   worker.WriteAll();
   EXPECT_EQ(worker.Watermark(0), 1);
@@ -39,41 +46,10 @@ TEST(LeftLease, StaysAtTheNodesUntilItsDeadline) {
   EXPECT_LE(unit.deadline, world.now.wall) << "nobody has extended it";
 }
 
-TEST(LeftLease, IsNoneOfARecordThatFailed) {
-  SharedWorld world;
-  FlowOptions options = FlowBench::Options();
-  options.dead_letters = true;
-  options.on_bad_record = OnBad::kDeadLetter;
-  FlowBench worker(world, options);
-  worker.Assign(0);
-  worker.Deliver(0, {"a", "b"});
-  worker.Settle();
-  worker.Answer({{.result = WriteResult::kBadRecord, .detail = "no", .shown = "no"}, {}});
-  worker.LookUpAll();
-  ASSERT_TRUE(worker.Acknowledge());
-  EXPECT_EQ(worker.StateOf("a"), State::kFree);
-  EXPECT_EQ(worker.StateOf("b"), State::kHeld);
-}
-
-TEST(LeftLease, IsNoneOfARecordWhoseEffectIsNotKnown) {
-  SharedWorld world;
-  FlowBench worker(world);
-  worker.Assign(0);
-  worker.Deliver(0, {"a"});
-  worker.Settle();
-  ASSERT_EQ(worker.Writes(), "a");
-  worker.flow.OnOutputEnded(world.now);
-  worker.Settle();
-  EXPECT_EQ(worker.StateOf("a"), State::kFree);
-}
-
-TEST(ContendedRecord, ThatTheLedgerKnowsIsSkippedAtOnceAndTheOthersKeepTheirLeases) {
-  SharedWorld world;
+TEST_F(ContendedRecord, ThatTheLedgerKnowsIsSkippedAtOnceAndTheOthersKeepTheirLeases) {
   WriteElsewhere(world, "a");
-  FlowBench worker(world);
-  worker.Assign(0);
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a", "b"});
-  worker.Settle();
   EXPECT_EQ(worker.Lookups(), "a");
   EXPECT_EQ(worker.StageOf("b"), "granted") << "it waits for the answer, with its lease";
   worker.LookUpAll();
@@ -85,25 +61,18 @@ TEST(ContendedRecord, ThatTheLedgerKnowsIsSkippedAtOnceAndTheOthersKeepTheirLeas
   EXPECT_EQ(worker.Watermark(0), 2);
 }
 
-TEST(ContendedRecord, ThatTheLedgerDoesNotKnowWaitsAndThoseBehindItGiveTheirLeasesBack) {
-  SharedWorld world;
+TEST_F(ContendedRecord, ThatTheLedgerDoesNotKnowWaitsAndThoseBehindItGiveTheirLeasesBack) {
   world.Steal("fencepost:{p}:a");
-  FlowBench worker(world);
-  worker.Assign(0);
   worker.Deliver(0, {"a", "b"});
-  worker.Settle();
-  worker.LookUpAll();
   EXPECT_EQ(worker.StageOf("a"), "locking");
   EXPECT_EQ(worker.StageOf("b"), "queued");
   EXPECT_EQ(worker.StateOf("b"), State::kFree);
   EXPECT_THAT(worker.told.rounds, ElementsAre(locking::RoundResult::kContended));
 }
 
-TEST(ContendedRecord, IsLookedUpOnceARoundAndOnceAtATime) {
-  SharedWorld world;
+TEST_F(ContendedRecord, IsLookedUpOnceARoundAndOnceAtATime) {
   world.Steal("fencepost:{p}:a");
-  FlowBench worker(world);
-  worker.Assign(0);
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a"});
   worker.Wait(Millis(500));
   EXPECT_EQ(worker.Lookups(), "a") << "the first is not answered yet";
@@ -114,19 +83,10 @@ TEST(ContendedRecord, IsLookedUpOnceARoundAndOnceAtATime) {
   EXPECT_EQ(worker.Lookups(), "a") << "and is asked again after a further round";
 }
 
-FlowOptions LettersOfConflicts() {
-  FlowOptions options = FlowBench::Options();
-  options.dead_letters = true;
-  options.on_id_conflict = OnBad::kDeadLetter;
-  return options;
-}
-
 // The row says all: it does not wait for the lease that was left behind with it.
-TEST(ContendedRecord, WithAnIdOfOtherContentIsADeadLetterAtOnce) {
-  SharedWorld world;
+TEST_F(ContendedRecord, WithAnIdOfOtherContentIsADeadLetterAtOnce) {
   WriteElsewhere(world, "a=1");
-  FlowBench worker(world, LettersOfConflicts());
-  worker.Assign(0);
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a=2", "b"});
   worker.LookUpAll();
   EXPECT_EQ(worker.told.conflicts, 1);
@@ -141,7 +101,7 @@ TEST(ContendedRecord, WithAnIdOfOtherContentIsADeadLetterAtOnce) {
 
 // Its own transaction was not answered: it waits until that can come no more, and asks the nodes
 // and the ledger no more often than for any name that is held.
-TEST(ContendedRecord, WithAnIdOfOtherContentInDoubtWaitsWithoutAskingAtOnceAgain) {
+TEST(ContendedConflictInDoubt, WaitsWithoutAskingAtOnceAgain) {
   for (const OnBad what : {OnBad::kDeadLetter, OnBad::kSkip}) {
     SharedWorld world;
     FlowOptions options = LettersOfConflicts();
@@ -151,19 +111,16 @@ TEST(ContendedRecord, WithAnIdOfOtherContentInDoubtWaitsWithoutAskingAtOnceAgain
     worker.Assign(0);
     worker.Confirm();
     worker.Deliver(0, {"a=2"});
-    worker.Settle();
     world.Steal("fencepost:{p}:a");
     worker.Wait(world.lock.ttl / 2);
     world.WriteRow("a=1");
     worker.Answer({{.result = WriteResult::kIdConflict, .detail = "other", .in_doubt = true}});
-    worker.LookUpAll();
     EXPECT_EQ(worker.StageOf("a"), "locking");
     EXPECT_EQ(worker.Letters(), "");
     EXPECT_EQ(worker.Watermark(0), 0);
     for (int i = 0; i < 40; ++i) {
       if (i % 4 == 0) world.Steal("fencepost:{p}:a");
       worker.Wait(Millis(1000));
-      worker.LookUpAll();
     }
     EXPECT_EQ(worker.told.conflicts, 1);
     EXPECT_EQ(worker.Letters(), what == OnBad::kSkip ? "" : "a:id_conflict");
@@ -172,16 +129,11 @@ TEST(ContendedRecord, WithAnIdOfOtherContentInDoubtWaitsWithoutAskingAtOnceAgain
   }
 }
 
-TEST(ContendedRecord, BehindAConflictOfItsIdIsLookedUpAsAnyOther) {
-  SharedWorld world;
+TEST_F(ContendedRecord, BehindAConflictOfItsIdIsLookedUpAsAnyOther) {
   WriteElsewhere(world, "a=1");
-  FlowBench worker(world, LettersOfConflicts());
-  worker.Assign(0);
   worker.Deliver(0, {"a=2", "a=1"});
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "a:id_conflict");
   worker.Acknowledge();
-  worker.LookUpAll();
   EXPECT_EQ(worker.told.skips_by_ledger, 1);
   EXPECT_EQ(worker.Watermark(0), 2);
 }
@@ -190,7 +142,6 @@ using RecordWithTheSameId = OneWorker;
 
 TEST_F(RecordWithTheSameId, GoesOnUnderTheLeaseOfTheOneBeforeIt) {
   worker.Deliver(0, {"a", "a"});
-  worker.Settle();
   const auto before = world.nodes[0].Look("fencepost:{p}:a", world.now.wall).token;
   worker.Write();
   EXPECT_EQ(worker.Writes(), "a") << "without another round";
@@ -203,7 +154,6 @@ TEST_F(RecordWithTheSameId, GoesOnUnderTheLeaseOfTheOneBeforeIt) {
 
 TEST_F(RecordWithTheSameId, AcquiresWhereTheLeaseOfTheOneBeforeItHasEnded) {
   worker.Deliver(0, {"a", "a"});
-  worker.Settle();
   worker.Pass(world.lock.ttl);
   worker.Write();
   EXPECT_EQ(worker.StageOf("a"), "writing");
@@ -228,18 +178,6 @@ TEST(Takeover, CountsOnlyWhereTheEffectWasNotWritten) {
     EXPECT_EQ(worker.told.takeovers, written ? 0 : 1);
     EXPECT_EQ(worker.told.skips_by_ledger, written ? 1 : 0);
   }
-}
-
-TEST(Operations, OfRecordsByIdAreOneAcquireANodeAndNothingElse) {
-  SharedWorld world;
-  FlowBench worker(world, FlowBench::Options(Order::kNone));
-  worker.Assign(0);
-  std::vector<std::string> ids;
-  for (int i = 0; i < 100; ++i) ids.push_back("o-" + std::to_string(i));
-  worker.Deliver(0, ids);
-  worker.WriteAll();
-  EXPECT_EQ(worker.Watermark(0), 100);
-  EXPECT_EQ(worker.Operations(), "acquire 300");
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ FlowOptions Long(FlowOptions options) {
 void Deliver(FlowBench& worker, int count) {
   std::vector<std::string> ids;
   for (int i = 0; i < count; ++i) ids.push_back(std::to_string(i));
+  worker.settles = false;
   worker.Assign(0);
   worker.Deliver(0, ids);
 }
@@ -96,6 +97,7 @@ TEST(LongChain, IsFinishedInLinearTime) {
   SharedWorld world;
   FlowBench worker(world, Long(FlowBench::Options()));
   Deliver(worker, kCount);
+  worker.settles = true;
   worker.WriteAll();
   EXPECT_EQ(worker.Watermark(0), kCount);
   EXPECT_LE(worker.flow.advanced(), 6ull * kCount);

@@ -9,33 +9,44 @@ namespace {
 
 using State = locking::NodeModel::State;
 
-FlowOptions Marks(Order order = Order::kPartition) {
-  FlowOptions options = FlowBench::Options(order);
+FlowOptions Marks() {
+  FlowOptions options = FlowBench::Options();
   options.finality = Finality::kWrite;
   return options;
 }
+FlowOptions Skipping() {
+  FlowOptions options = Marks();
+  options.on_id_conflict = OnBad::kSkip;
+  return options;
+}
+FlowOptions WithHandler() {
+  FlowOptions options = FlowBench::Handling();
+  options.finality = Finality::kWrite;
+  return options;
+}
+FlowOptions WithPureHandler() {
+  FlowOptions options = WithHandler();
+  options.handler.kind = JqHandlerOptions{"."};
+  return options;
+}
+using Marking = WorkerWith<Marks>;
+using MarkingSkipping = WorkerWith<Skipping>;
+using MarkingHandled = WorkerWith<WithHandler>;
+using MarkingPure = WorkerWith<WithPureHandler>;
 
-class Marking : public OneWorker {
- protected:
-  explicit Marking(const FlowOptions& options = Marks()) : OneWorker(options) {}
-  void Disconnect(std::initializer_list<int> nodes) {
-    for (const int node : nodes) worker.core.OnDisconnected(node, world.now);
-  }
-  static locking::ContentCrc CrcOf(const std::string& record) {
-    SharedWorld elsewhere;
-    FlowBench other(elsewhere);
-    other.Assign(0);
-    other.Deliver(0, {record});
-    locking::ContentCrc crc = 0;
-    other.flow.ForEachRecord([&](const InFlight& in) { crc = in.identity.crc; });
-    return crc;
-  }
-};
+locking::ContentCrc CrcOf(const std::string& record) {
+  SharedWorld elsewhere;
+  FlowBench other(elsewhere);
+  other.Assign(0);
+  other.Deliver(0, {record});
+  locking::ContentCrc crc = 0;
+  other.flow.ForEachRecord([&](const InFlight& in) { crc = in.identity.crc; });
+  return crc;
+}
 
 TEST_F(Marking, HoldsNoOffsetUpWhileNoNodeIsThereToTakeIt) {  // 16
   worker.Deliver(0, {"a", "b"});
-  worker.Settle();
-  Disconnect({0, 1, 2});
+  for (const int node : {0, 1, 2}) worker.core.OnDisconnected(node, world.now);
   worker.WriteAll();
   EXPECT_EQ(worker.Watermark(0), 2);
   EXPECT_EQ(worker.StateOf("a"), State::kHeld);
@@ -43,17 +54,13 @@ TEST_F(Marking, HoldsNoOffsetUpWhileNoNodeIsThereToTakeIt) {  // 16
 
 TEST_F(Marking, GoesToAllNodes) {  // 10
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Write();
-  worker.Settle();
   for (const int node : {0, 1, 2}) EXPECT_EQ(worker.StateOf("a", node), State::kDone) << node;
 }
 
 TEST_F(Marking, GoesOnAfterAnEffectWhoseLeaseWasLost) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
-  world.Steal(LockName("p", "a"));
-  worker.Wait(world.lock.ttl / 2);
+  LoseLease("a");
   EXPECT_EQ(worker.StageOf("a"), "writing");
   worker.Write();
   EXPECT_EQ(worker.Watermark(0), 1);
@@ -62,7 +69,6 @@ TEST_F(Marking, GoesOnAfterAnEffectWhoseLeaseWasLost) {
 
 TEST_F(Marking, GoesOnAfterAnEffectWhoseLeaseEndedInTheSameMoment) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Pass(world.lock.ttl * 2);
   worker.core.OnTime(world.now);  // the loss is known, but not told yet
   worker.Write();
@@ -73,7 +79,6 @@ TEST_F(Marking, GoesOnAfterAnEffectWhoseLeaseEndedInTheSameMoment) {
 
 TEST_F(Marking, AnEffectWhoseWriteBeganAfterItsLeaseHadEndedIsAViolation) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Pass(world.lock.ttl * 2);
   worker.Settle();
   worker.core.OnTime(world.now);
@@ -88,7 +93,6 @@ TEST_F(Marking, AnEffectWhoseWriteBeganAfterItsLeaseHadEndedIsAViolation) {
 
 TEST_F(Marking, AnEffectWhoseWriteBeganUnderItsLeaseIsNone) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.writes.front()->began = world.now.boot;
   worker.Pass(world.lock.ttl * 2);
   worker.core.OnTime(world.now);
@@ -99,7 +103,6 @@ TEST_F(Marking, AnEffectWhoseWriteBeganUnderItsLeaseIsNone) {
 
 TEST_F(Marking, IsNotOfAnEffectThatTheOutputHadNotAnsweredWhenItEnded) {  // 10
   worker.Deliver(0, {"a"});
-  worker.Settle();
   ASSERT_EQ(worker.StageOf("a"), "writing");
   worker.flow.OnOutputEnded(world.now);
   worker.Wait(Millis(100));
@@ -110,7 +113,6 @@ TEST_F(Marking, IsNotOfAnEffectThatTheOutputHadNotAnsweredWhenItEnded) {  // 10
 TEST_F(Marking, ThatIsHeardCompletesTheRecordAtOnceAndIsCarriedNowhere) {  // 1, 11
   world.MarkDone("a", CrcOf("a"), 1);
   worker.Deliver(0, {"a"});
-  worker.Settle();
   EXPECT_EQ(worker.Writes(), "");
   EXPECT_EQ(worker.Watermark(0), 1);
   EXPECT_EQ(worker.told.skips_by_hint, 1);
@@ -120,23 +122,11 @@ TEST_F(Marking, ThatIsHeardCompletesTheRecordAtOnceAndIsCarriedNowhere) {  // 1,
 TEST_F(Marking, ThatIsHeardWithAnotherChecksumIsAConflict) {
   world.MarkDone("a", CrcOf("a=other"));
   worker.Deliver(0, {"a"});
-  worker.Settle();
   EXPECT_EQ(worker.told.conflicts, 1);
   ASSERT_TRUE(worker.stop);
   EXPECT_EQ(worker.stop->code, "id_conflict");
   EXPECT_EQ(worker.Watermark(0), 0);
 }
-
-FlowOptions Skipping() {
-  FlowOptions options = Marks();
-  options.on_id_conflict = OnBad::kSkip;
-  return options;
-}
-
-class MarkingSkipping : public Marking {
- protected:
-  MarkingSkipping() : Marking(Skipping()) {}
-};
 
 TEST_F(MarkingSkipping, SkipsOneConflictAfterTheOtherOfAChain) {
   world.MarkDone("b", CrcOf("b=other"));  // heard first
@@ -147,27 +137,15 @@ TEST_F(MarkingSkipping, SkipsOneConflictAfterTheOtherOfAChain) {
   EXPECT_EQ(worker.Watermark(0), 3);
 }
 
-FlowOptions WithHandler() {
-  FlowOptions options = FlowBench::Handling();
-  options.finality = Finality::kWrite;
-  return options;
-}
-
-class MarkingHandled : public Marking {
- protected:
-  MarkingHandled() : Marking(WithHandler()) {}
-};
-
 TEST_F(MarkingHandled, NeedsNoLookUp) {
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a"});
-  worker.Settle();
   EXPECT_EQ(worker.Lookups(), "");
   EXPECT_EQ(worker.Calls(), "a");
 }
 
 TEST_F(MarkingHandled, ThatIsHeardWhileHandlingCallsItOffAndCompletesTheRecord) {  // 11
   worker.Deliver(0, {"a"});
-  worker.Settle();
   world.MarkDone("a", CrcOf("a"));
   worker.Wait(world.lock.ttl / 2);
   EXPECT_EQ(worker.Calls(), "a!");
@@ -176,17 +154,6 @@ TEST_F(MarkingHandled, ThatIsHeardWhileHandlingCallsItOffAndCompletesTheRecord) 
   EXPECT_EQ(worker.Watermark(0), 1);
   EXPECT_EQ(worker.told.skips_by_hint, 1);
 }
-
-FlowOptions WithPureHandler() {
-  FlowOptions options = WithHandler();
-  options.handler.kind = JqHandlerOptions{"."};
-  return options;
-}
-
-class MarkingPure : public Marking {
- protected:
-  MarkingPure() : Marking(WithPureHandler()) {}
-};
 
 TEST_F(MarkingPure, ThatIsHeardDoesNotLetThoseBehindItOvertakeThoseBeforeIt) {  // 21
   world.MarkDone("done", CrcOf("done"));
@@ -205,7 +172,6 @@ TEST_F(MarkingPure, ThatIsHeardDoesNotLetThoseBehindItOvertakeThoseBeforeIt) {  
 TEST_F(MarkingHandled, ThatIsHeardWithAnotherChecksumIsADeadLetterWithoutALookUp) {
   world.MarkDone("a", CrcOf("a=other"));
   worker.Deliver(0, {"a"});
-  worker.Settle();
   EXPECT_EQ(worker.Letters(), "a:id_conflict");
 }
 

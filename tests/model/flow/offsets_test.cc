@@ -7,11 +7,8 @@
 namespace fencepost::consumer {
 namespace {
 
-class Flowing : public OneWorker {
- protected:
-  explicit Flowing(const FlowOptions& options = FlowBench::Options(Order::kNone))
-      : OneWorker(options) {}
-};
+FlowOptions Unordered() { return FlowBench::Options(Order::kNone); }
+using Flowing = WorkerWith<Unordered>;
 
 FlowOptions OneRecordATransaction() {
   FlowOptions options = FlowBench::Options(Order::kNone);
@@ -19,54 +16,14 @@ FlowOptions OneRecordATransaction() {
   return options;
 }
 
-class Watermark : public Flowing {
- protected:
-  Watermark() : Flowing(OneRecordATransaction()) {}
-};
-
-TEST_F(Watermark, NeverPassesAnUnfinishedRecord) {  // 16
-  FlowBench holder(world, FlowBench::Options(), 2);
-  holder.Assign(9);
-  holder.Deliver(9, {"b"});
-  holder.Settle();
-  worker.Deliver(0, {"a", "b", "c"});
-  worker.WriteAll();
-  EXPECT_EQ(worker.StageOf("c"), "") << "it is finished";
-  EXPECT_EQ(worker.Watermark(0), 1);
-  const auto commits = worker.Commits();
-  ASSERT_EQ(commits.size(), 1u);
-  EXPECT_EQ(commits[0].next, 1);
-  EXPECT_TRUE(worker.told.broken.empty());
-}
+using Watermark = WorkerWith<OneRecordATransaction>;
 
 TEST_F(Watermark, WaitsForTheTransactionToBeKnownAsCommitted) {  // 16
   worker.Deliver(0, {"a"});
-  worker.Settle();
   EXPECT_EQ(worker.Writes(), "a");
   EXPECT_TRUE(worker.Commits().empty());
   worker.Write();
   EXPECT_EQ(worker.Commits().size(), 1u);
-}
-
-TEST_F(Watermark, PassesTheHolesOfATransactionalTopicAtThePartitionsEnd) {
-  worker.Deliver(0, {"a"});
-  worker.End(0, 5);
-  EXPECT_EQ(worker.Watermark(0), 0);
-  worker.WriteAll();
-  EXPECT_EQ(worker.Watermark(0), 5);
-  EXPECT_EQ(worker.Commits()[0].next, 5);
-}
-
-TEST_F(Watermark, AnswersARefusedCommitByTryingAgain) {
-  worker.Deliver(0, {"a"});
-  worker.WriteAll();
-  const auto commits = worker.Commits();
-  ASSERT_EQ(commits.size(), 1u);
-  EXPECT_TRUE(worker.Commits().empty()) << "it is out";
-  worker.flow.OnCommitted(commits, std::nullopt, world.now);
-  EXPECT_EQ(worker.Commits().size(), 1u);
-  worker.flow.OnCommitted(commits, world.now.boot, world.now);
-  EXPECT_TRUE(worker.Commits().empty());
 }
 
 TEST_F(Flowing, TakesNoRecordOfAnotherAssignment) {
@@ -83,19 +40,7 @@ FlowOptions Small() {
   return options;
 }
 
-class Backpressure : public Flowing {
- protected:
-  Backpressure() : Flowing(Small()) {}
-};
-
-TEST_F(Backpressure, PausesWhenFullAndResumesWhenThereIsRoom) {
-  worker.Deliver(0, {"a", "b", "c", "d"});
-  EXPECT_EQ(worker.paused, std::vector<PartitionIndex>{0});
-  EXPECT_EQ(worker.flow.backpressure().Room(), 0u);
-  EXPECT_TRUE(worker.resumed.empty());
-  worker.WriteAll();
-  EXPECT_EQ(worker.resumed, std::vector<PartitionIndex>{0});
-}
+using Backpressure = WorkerWith<Small>;
 
 TEST_F(Backpressure, PausesAPartitionThatComesWhileItIsFull) {
   worker.Deliver(0, {"a", "b", "c", "d"});
@@ -120,9 +65,10 @@ TEST_F(Flowing, PausesWithoutAQuorumAndGoesOnWithIt) {
 
 TEST_F(Flowing, FinishesWhatIsLeasedWhenItIsRevokedAndGivesBackTheRest) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
+  worker.settles = false;
   worker.Deliver(0, {"b"});  // asked for, not yet granted
   worker.Revoke(0);
+  worker.settles = true;
   EXPECT_FALSE(worker.drained) << "a transaction is out";
   worker.WriteAll();
   ASSERT_TRUE(worker.drained);
@@ -135,7 +81,6 @@ TEST_F(Flowing, FinishesWhatIsLeasedWhenItIsRevokedAndGivesBackTheRest) {
 
 TEST_F(Flowing, GivesUpADrainAtItsDeadline) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Revoke(0);
   worker.Wait(Millis(1100));
   ASSERT_TRUE(worker.drained);
@@ -149,7 +94,6 @@ TEST_F(Flowing, CommitsNothingOfAnAssignmentThatIsLost) {
   worker.Deliver(0, {"a"});
   worker.WriteAll();
   worker.Deliver(0, {"b"});
-  worker.Settle();
   worker.Revoke(0, true);
   ASSERT_TRUE(worker.drained);
   EXPECT_TRUE(worker.drained->empty());
@@ -160,11 +104,9 @@ TEST_F(Flowing, CommitsNothingOfAnAssignmentThatIsLost) {
 
 TEST_F(Flowing, TakesThePartitionAgainWhileAnOldTransactionIsStillOut) {
   worker.Deliver(0, {"a", "b"});
-  worker.Settle();
   worker.Revoke(0, true);
   worker.Assign(0, 0, 2);
   worker.Deliver(0, {"a", "b"});
-  worker.Settle();
   worker.WriteAll();
   EXPECT_EQ(worker.Watermark(0), 2);
   EXPECT_NE(world.ledger.Find("a"), nullptr);
@@ -176,7 +118,6 @@ TEST_F(Flowing, StopsAtAnIdWithOtherContentAndKeepsItsOffset) {
   worker.Deliver(0, {"a=one"});
   worker.WriteAll();
   worker.Deliver(0, {"a=two", "b"});
-  worker.LookUpAll();
   worker.WriteAll();
   EXPECT_EQ(worker.told.conflicts, 1);
   ASSERT_TRUE(worker.stop);
@@ -201,10 +142,7 @@ FlowOptions Skipping() {
   return options;
 }
 
-class SkippingConflicts : public Flowing {
- protected:
-  SkippingConflicts() : Flowing(Skipping()) {}
-};
+using SkippingConflicts = WorkerWith<Skipping>;
 
 TEST_F(SkippingConflicts, GoesPastAnIdWithOtherContent) {
   worker.Deliver(0, {"a=one", "a=two", "b"});
@@ -220,16 +158,15 @@ FlowOptions Narrow() {
   return options;
 }
 
-TEST(BackpressureTime, IsThePauseForTooMuchInFlightAndNoOther) {
-  SharedWorld world;
-  FlowBench worker(world, Narrow());
-  worker.Assign(0);
+using BackpressureTime = WorkerWith<Narrow>;
+
+TEST_F(BackpressureTime, IsThePauseForTooMuchInFlightAndNoOther) {
   worker.CanPublish(false);
   worker.Wait(Millis(3000));
   worker.CanPublish(true);
   EXPECT_EQ(worker.told.pressed, Nanos(0)) << "an outage";
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a", "b"});
-  worker.Settle();
   worker.Pass(Millis(3000));
   worker.LookUpAll();
   worker.HandleAll();

@@ -11,7 +11,6 @@ struct Contended {
   explicit Contended(Order order) : holder(world), worker(world, FlowBench::Options(order), 2) {
     holder.Assign(9);
     holder.Deliver(9, {"x"});
-    holder.Settle();
     worker.Assign(0);
     worker.Assign(1);
   }
@@ -25,70 +24,28 @@ TEST(Chain, OfAPartitionIsLeasedAllAtOnceWhereNothingIsInTheWay) {
   FlowBench worker(world);
   worker.Assign(0);
   worker.Deliver(0, {"a", "b", "c"});
-  worker.Settle();
   EXPECT_EQ(worker.Leased(), "a b c");
-}
-
-TEST(Chain, OfAPartitionHoldsNoLeaseBehindAContendedRecord) {  // 15
-  Contended test(Order::kPartition);
-  test.worker.Deliver(0, {"a", "x", "b"});
-  test.worker.Deliver(1, {"c"});
-  test.worker.LookUpAll();
-  EXPECT_EQ(test.worker.Leased(), "a c");
-  EXPECT_EQ(test.worker.StageOf("b"), "queued");
-  EXPECT_FALSE(test.world.nodes[0].Holder(LockName("p", "b"), test.world.now.wall));
-}
-
-TEST(Chain, DoesNotEvenAskBehindAParkedRecord) {  // 15
-  Contended test(Order::kPartition);
-  test.worker.Deliver(0, {"x"});
-  test.worker.LookUpAll();
-  test.worker.Deliver(0, {"b"});
-  EXPECT_EQ(test.worker.StageOf("x"), "locking");
-  EXPECT_EQ(test.worker.StageOf("b"), "queued");
-}
-
-TEST(Chain, GivesBackWhatIsBehindALostLease) {  // 15
-  SharedWorld world;
-  FlowOptions options = FlowBench::Options();
-  options.write_batch = options.writes_out = 1;
-  FlowBench worker(world, options);
-  worker.Assign(0);
-  worker.Deliver(0, {"a", "b", "c"});
-  worker.Settle();
-  ASSERT_EQ(worker.Leased(), "a b c");
-  ASSERT_EQ(worker.Writes(), "a");
-  world.Steal(LockName("p", "b"));
-  worker.Wait(world.lock.ttl / 2);  // the extension finds out
-  worker.LookUpAll();
-  EXPECT_EQ(worker.Leased(), "a");
-  EXPECT_EQ(worker.StageOf("c"), "queued");
-  EXPECT_FALSE(world.nodes[0].Holder(LockName("p", "c"), world.now.wall));
 }
 
 TEST(Chain, OfAKeyHoldsUpOnlyThatKeyInThatPartition) {  // 15
   Contended test(Order::kKey);
   test.worker.Deliver(0, {"x@k", "a@k", "b@other", "c"});
   test.worker.Deliver(1, {"d@k"});
-  test.worker.LookUpAll();
   EXPECT_EQ(test.worker.Leased(), "b c d");
 }
 
 TEST(Chain, IsNoneWhereNoOrderIsAskedFor) {
   Contended test(Order::kNone);
   test.worker.Deliver(0, {"x", "a", "b"});
-  test.worker.Settle();
   EXPECT_EQ(test.worker.Leased(), "a b");
 }
 
 TEST(Chain, GoesOnWhenTheRecordInTheWayIsDone) {
   Contended test(Order::kPartition);
   test.worker.Deliver(0, {"x", "a"});
-  test.worker.LookUpAll();
   EXPECT_EQ(test.worker.Leased(), "");
   test.holder.WriteAll();
   test.worker.Wait(Millis(1500));
-  test.worker.LookUpAll();
   test.worker.WriteAll();
   EXPECT_EQ(test.worker.Watermark(0), 2);
   EXPECT_EQ(test.worker.told.skips_by_ledger, 1);
@@ -103,8 +60,7 @@ TEST(Chain, OfTwoWorkersWithCrossingIdsDoNotWaitForEachOther) {  // 15
   first.Deliver(0, {"a", "b"});
   second.Deliver(1, {"b", "a"});
   for (int turn = 0; turn < 300; ++turn) {
-    first.LookUpAll();
-    second.LookUpAll();
+    first.Settle();
     first.Write();
     second.Write();
     first.Wait(Millis(10));
@@ -115,23 +71,6 @@ TEST(Chain, OfTwoWorkersWithCrossingIdsDoNotWaitForEachOther) {  // 15
   EXPECT_NE(world.ledger.Find("a"), nullptr);
 }
 
-TEST(Twin, OfOneIdWaitsForItsTurnAndIsThenSkipped) {
-  SharedWorld world;
-  FlowBench worker(world, FlowBench::Options(Order::kNone));
-  worker.Assign(0);
-  worker.Assign(1);
-  worker.Deliver(0, {"a"});
-  worker.Deliver(1, {"a", "b"});
-  worker.Settle();
-  EXPECT_EQ(worker.Leased(), "a b");
-  EXPECT_EQ(worker.StageOf("a"), "writing twin");
-  worker.WriteAll();
-  EXPECT_EQ(worker.Watermark(0), 1);
-  EXPECT_EQ(worker.Watermark(1), 2);
-  EXPECT_NE(world.ledger.Find("a"), nullptr);
-  EXPECT_EQ(worker.told.skips_by_ledger, 1);
-}
-
 TEST(Twin, TakesNoTurnBehindARecordThatHasLostItsLease) {  // 15
   SharedWorld world;
   FlowOptions options = FlowBench::Options();
@@ -140,12 +79,10 @@ TEST(Twin, TakesNoTurnBehindARecordThatHasLostItsLease) {  // 15
   FlowBench worker(world, options);
   worker.Assign(0);
   worker.Deliver(0, {"a", "b", "b", "c"});
-  worker.Settle();
   ASSERT_EQ(worker.Writes(), "a | b");
   world.Steal(LockName("p", "a"));
   worker.Wait(world.lock.ttl / 2);  // the extension finds out
   worker.Answer({{WriteResult::kNotWritten}});
-  worker.LookUpAll();
   ASSERT_EQ(worker.StageOf("a"), "locking");
   ASSERT_EQ(worker.Operations(), "extend 6 acquire 9");
   worker.Answer({{WriteResult::kCommitted}});
@@ -159,7 +96,6 @@ TEST(Hint, IsLookedUpAndNotBelievedWithoutALedgerRow) {  // 11
   world.MarkDone("a");
   worker.Assign(0);
   worker.Deliver(0, {"a"});
-  worker.Settle();
   EXPECT_EQ(worker.Leased(), "") << "written without a lease";
   EXPECT_EQ(worker.Writes(), "a");
   worker.WriteAll();
@@ -173,9 +109,7 @@ TEST(Hint, HeardOfALeaseThatRanOutInTheQueueIsNotForgotten) {
   FlowBench worker(world, options);
   worker.Assign(0);
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Deliver(0, {"b"});
-  worker.Settle();
   ASSERT_EQ(worker.Leased(), "a b");
   worker.Pass(world.lock.ttl / 2);
   worker.core.OnTime(world.now);  // the extension is on its way

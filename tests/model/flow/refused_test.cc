@@ -18,33 +18,27 @@ const WriteOutcome kBad{WriteResult::kBadRecord, "value too long", DeadLetterRea
 const WriteOutcome kHeld{.result = WriteResult::kNotWritten, .detail = {}};
 const WriteOutcome kWritten{};
 
-class Refused : public OneWorker {
- protected:
-  explicit Refused(bool dead_letters = true) : OneWorker(Options(dead_letters)) {}
-  static FlowOptions Options(bool dead_letters) {
-    FlowOptions options = FlowBench::Options(Order::kKey);
-    options.dead_letters = dead_letters;
-    if (dead_letters) options.on_bad_record = OnBad::kDeadLetter;
-    return options;
-  }
-};
+FlowOptions WithDeadLetters() {
+  FlowOptions options = FlowBench::Options(Order::kKey);
+  options.dead_letters = true;
+  options.on_bad_record = OnBad::kDeadLetter;
+  return options;
+}
+using Refused = WorkerWith<WithDeadLetters>;
 
 TEST_F(Refused, HoldsBackItsKeyUntilItsDeadLetterIsAcknowledged) {
   worker.Deliver(0, {"a@k", "b@k", "c@j"});
-  worker.Settle();
   ASSERT_EQ(worker.Writes(), "a b c");
   const auto lease = [this] {
     return world.nodes[0].Look(LockName("p", "b"), world.now.wall).nonce;
   };
   const auto before = lease();
   worker.Answer({kBad, kHeld, kWritten});
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "a:output");
   EXPECT_EQ(worker.Writes(), "");
   EXPECT_EQ(worker.Leased(), "a b");
   EXPECT_EQ(lease(), before) << "it keeps its lease meanwhile";
   worker.Deliver(0, {"d@k", "e@j"});
-  worker.Settle();
   EXPECT_EQ(worker.Writes(), "e") << "other keys go on";
   ASSERT_TRUE(worker.Acknowledge());
   worker.Write();
@@ -53,34 +47,23 @@ TEST_F(Refused, HoldsBackItsKeyUntilItsDeadLetterIsAcknowledged) {
 
 // Without a handler what is behind it is handled as soon as it is leased.
 TEST_F(Refused, HoldsUpNoRevokeOnceItsDeadLetterIsRefusedTooNorDoesWhatIsBehindIt) {
-  worker.Deliver(0, {"a@k", "b@k"});
-  worker.Settle();
-  worker.Answer({kBad, kHeld});
-  worker.LookUpAll();
-  ASSERT_EQ(worker.Letters(), "a:output");
-  worker.Revoke(0);
-  EXPECT_FALSE(worker.drained);
-  worker.RefuseLetters();
-  EXPECT_TRUE(worker.drained);
-}
-
-TEST_F(Refused, HoldsUpNoRevokeWhereItsDeadLetterWasRefusedBefore) {
-  worker.Deliver(0, {"a@k", "b@k"});
-  worker.Settle();
-  worker.Answer({kBad, kHeld});
-  worker.LookUpAll();
-  worker.RefuseLetters();
-  worker.Revoke(0);
-  EXPECT_TRUE(worker.drained);
+  for (const bool before : {false, true}) {
+    if (before) worker.Assign(0, 0, 2);
+    worker.Deliver(0, {"a@k", "b@k"});
+    worker.Answer({kBad, kHeld});
+    ASSERT_EQ(worker.Letters(), "a:output");
+    if (before) worker.RefuseLetters();
+    worker.Revoke(0);
+    EXPECT_EQ(worker.drained.has_value(), before);
+    worker.RefuseLetters();
+    EXPECT_TRUE(worker.drained);
+  }
 }
 
 TEST_F(Refused, HoldsBackWhatALaterTransactionHeldToo) {
   worker.Deliver(0, {"a@k"});
-  worker.Settle();
   worker.Deliver(0, {"b@k"});
-  worker.Settle();
   worker.Answer({kBad});
-  worker.LookUpAll();
   EXPECT_EQ(worker.Writes(), "");
   worker.Acknowledge();
   EXPECT_EQ(worker.Writes(), "b");
@@ -88,7 +71,6 @@ TEST_F(Refused, HoldsBackWhatALaterTransactionHeldToo) {
 
 TEST_F(Refused, IsLockedAnewWithWhatIsBehindItWhenItsLeaseIsLostMeanwhile) {
   worker.Deliver(0, {"a@k", "b@k"});
-  worker.Settle();
   worker.Pass(world.lock.ttl);
   worker.Answer({kHeld, kHeld});
   worker.Wait(Millis(100));
@@ -96,38 +78,19 @@ TEST_F(Refused, IsLockedAnewWithWhatIsBehindItWhenItsLeaseIsLostMeanwhile) {
   EXPECT_EQ(worker.Leased(), "a b");
 }
 
-class RefusedToTheEnd : public Refused {
- protected:
-  RefusedToTheEnd() : Refused(false) {}
-};
-
-TEST_F(RefusedToTheEnd, GivesBackTheLeasesBehindIt) {
-  worker.Deliver(0, {"a@k", "b@k", "c@j"});
-  worker.Settle();
-  worker.Answer({kBad, kHeld, kWritten});
-  EXPECT_EQ(worker.StageOf("a"), "blocked");
-  EXPECT_EQ(worker.StageOf("b"), "queued");
-  EXPECT_EQ(worker.Leased(), "");
-  EXPECT_EQ(worker.StateOf("b"), State::kFree);
-  ASSERT_TRUE(worker.stop);
-  EXPECT_EQ(worker.stop->where, "t/0/0");
-}
-
 TEST_F(Refused, NamesTheChainOfEachRecordToTheOutput) {
   worker.Deliver(0, {"a@k", "b@j", "c@k", "d", "e"});
-  worker.Settle();
   ASSERT_EQ(worker.writes.size(), 1u);
   std::vector<std::uint64_t> chains;
   for (const WriteItem& item : worker.writes[0]->request.items) chains.push_back(item.chain);
   EXPECT_THAT(chains, ElementsAre(1, 2, 1, 3, 3)) << "the null key is a chain, too";
 }
 
-TEST(Unordered, RecordsHaveNoChain) {
-  SharedWorld world;
-  FlowBench worker(world, FlowBench::Options(Order::kNone));
-  worker.Assign(0);
+FlowOptions WithoutOrder() { return FlowBench::Options(Order::kNone); }
+using Unordered = WorkerWith<WithoutOrder>;
+
+TEST_F(Unordered, RecordsHaveNoChain) {
   worker.Deliver(0, {"a@k"});
-  worker.Settle();
   EXPECT_EQ(worker.writes.at(0)->request.items.at(0).chain, 0u);
 }
 
@@ -138,7 +101,6 @@ TEST(Answers, AreNamedByTheBatchesThatWereFilledBehindThem) {
   FlowBench worker(world, options);
   worker.Assign(0);
   worker.Deliver(0, {"a", "b", "c"});
-  worker.Settle();
   ASSERT_EQ(worker.Writes(), "a | b");
   EXPECT_EQ(worker.writes[1]->answered, 0u);
   worker.Write();
@@ -148,7 +110,7 @@ TEST(Answers, AreNamedByTheBatchesThatWereFilledBehindThem) {
 
 // --- skipped conflicts ---------------------------------------------------------------------------
 
-TEST(SkippedConflict, LeavesNoMarkOfItsOwnContent) {
+TEST(SkippedConflictWithoutAHandler, LeavesNoMarkOfItsOwnContent) {
   SharedWorld world;
   FlowOptions options = FlowBench::Options(Order::kNone);
   options.on_id_conflict = OnBad::kSkip;
@@ -180,14 +142,14 @@ TEST_F(Prunable, IsNothingUntilThePartitionHasCaughtUpWithItsEndAtTheAssignment)
   worker.flow.OnHighWatermark({{0, 1, 2}});
   worker.Deliver(0, {"a"});
   worker.WriteAll();
-  worker.flow.OnCommitted(worker.Commits(), world.now.boot, world.now);
+  worker.Committed(worker.Commits());
   Report();
   EXPECT_THAT(worker.prunable, Optional(IsEmpty()));
   worker.Deliver(0, {"b"});
   worker.WriteAll();
   Report();
   EXPECT_THAT(Told(), IsEmpty()) << "b is not committed";
-  worker.flow.OnCommitted(worker.Commits(), world.now.boot, world.now);
+  worker.Committed(worker.Commits());
   Report();
   EXPECT_THAT(Told(), ElementsAre("t/0/2"));
 }
@@ -222,7 +184,7 @@ TEST(PrunableWithAKeep, IsWhatTheGroupHasHadCommittedForAWhile) {
   worker.End(0, 0);
   worker.Deliver(0, {"a"});
   worker.WriteAll();
-  worker.flow.OnCommitted(worker.Commits(), world.now.boot, world.now);
+  worker.Committed(worker.Commits());
   const Instant committed = world.now.boot;
   const auto told = [&] {
     worker.Wait(Millis(1000));

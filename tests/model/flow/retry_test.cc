@@ -25,10 +25,7 @@ FlowOptions Retrying() {
 
 class Retry : public OneWorker {
  protected:
-  Retry() : OneWorker(Retrying()) {
-    worker.Deliver(0, {"a"});
-    worker.LookUpAll();
-  }
+  Retry() : OneWorker(Retrying()) { worker.Deliver(0, {"a"}); }
   // How long until the next call, to 10 ms.
   Millis UntilCalled() {
     Millis waited{0};
@@ -51,18 +48,14 @@ TEST_F(Retry, WaitsLongerEachTimeUpToAMaximum) {
   EXPECT_EQ(worker.told.handler_retries, 3);
 }
 
-TEST_F(Retry, HonoursAWishToWaitLonger) {
-  HandlerFailure failure = Failure("503");
-  failure.retry_after = Millis(1500);
-  worker.Fail("a", failure);
-  EXPECT_EQ(UntilCalled(), Millis(1500));
-}
-
-TEST_F(Retry, DoesNotShortenItsWaitForAWish) {
+TEST_F(Retry, WaitsLongerButNoShorterThanItsBackOffWhereTheHandlerWishesIt) {
   HandlerFailure failure = Failure("503");
   failure.retry_after = Millis(10);
   worker.Fail("a", failure);
   EXPECT_EQ(UntilCalled(), Millis(100));
+  failure.retry_after = Millis(1500);
+  worker.Fail("a", failure);
+  EXPECT_EQ(UntilCalled(), Millis(1500));
 }
 
 TEST_F(Retry, HoldsTheLeaseMeanwhile) {
@@ -79,36 +72,28 @@ TEST_F(Retry, EndsInADeadLetterAfterSoManyAttempts) {
     UntilCalled();
   }
   worker.Fail("a", Failure("503"));
-  worker.LookUpAll();
   ASSERT_EQ(worker.Letters(), "a:503");
   EXPECT_EQ(worker.letters[0].attempts, 4);
   EXPECT_EQ(worker.letters[0].reason, DeadLetterReason::kHandler);
 }
 
-TEST_F(Retry, OfAClassThatNeverHelpsIsNotTried) {
+TEST_F(Retry, IsNotTriedOfAClassThatNeverHelpsOrWhereTheHandlerSaysThatItWouldFailAgain) {
   worker.Fail("a", Failure("404"));
-  worker.LookUpAll();
-  ASSERT_EQ(worker.Letters(), "a:404");
-  EXPECT_EQ(worker.letters[0].attempts, 1);
-  EXPECT_EQ(worker.told.handler_retries, 0);
-}
-
-TEST_F(Retry, IsNotTriedWhereTheHandlerSaysThatItWouldFailAgain) {
+  worker.Deliver(0, {"b"});
   HandlerFailure failure = Failure("503");
   failure.retry = false;
-  worker.Fail("a", failure);
-  worker.LookUpAll();
-  EXPECT_EQ(worker.Letters(), "a:503");
+  worker.Fail("b", failure);
+  ASSERT_EQ(worker.Letters(), "a:404 b:503");
+  for (const DeadLetter& letter : worker.letters) EXPECT_EQ(letter.attempts, 1);
+  EXPECT_EQ(worker.told.handler_retries, 0);
 }
 
 TEST_F(Retry, DoesNotCountAnAttemptThatALostLeaseCutShort) {
   for (int lost = 0; lost < 5; ++lost) {
-    world.Steal(LockName("p", "a"));
-    worker.Wait(world.lock.ttl / 2);
+    LoseLease("a");
     ASSERT_EQ(worker.Calls(), "a!");
     worker.Fail("a", Failure("cancelled"));
     worker.Wait(world.lock.ttl * 2);
-    worker.LookUpAll();
     ASSERT_EQ(worker.Calls(), "a");
   }
   worker.Fail("a", Failure("503"));
@@ -120,16 +105,13 @@ TEST_F(Retry, GoesOnCountingWhereALostLeaseInterruptsIt) {
   failure.retry_after = world.lock.ttl;
   for (int attempt = 1; attempt < 4; ++attempt) {
     worker.Fail("a", failure);
-    world.Steal(LockName("p", "a"));
-    worker.Wait(world.lock.ttl / 2);
+    LoseLease("a");
     EXPECT_EQ(worker.Leased(), "");
     worker.Wait(world.lock.ttl * 2);
-    worker.LookUpAll();
     ASSERT_EQ(worker.Calls(), "a");
     EXPECT_EQ(worker.calls[0].attempt, attempt + 1);
   }
   worker.Fail("a", Failure("503"));
-  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "a:503");
 }
 
@@ -144,7 +126,6 @@ TEST(Jitter, DrawsTheWaitFromNothingToTheBackoff) {
     worker.random = seed * 0xd1342543de82ef95ULL;
     worker.Assign(0);
     worker.Deliver(0, {"a"});
-    worker.LookUpAll();
     worker.Fail("a", Failure("503"));
     waits.emplace_back(0);
     for (; worker.Calls().empty(); waits.back() += Millis(10)) worker.Wait(Millis(10));

@@ -9,6 +9,7 @@ namespace {
 using State = locking::NodeModel::State;
 
 const HandlerFailure kBusy{.error_class = "503", .text = "busy", .retry_after = {}};
+const HandlerFailure kRefused{.error_class = "422", .text = "", .retry = false, .retry_after = {}};
 
 FlowOptions OneCall() {
   FlowOptions options = FlowBench::Handling(Order::kNone);
@@ -16,17 +17,12 @@ FlowOptions OneCall() {
   return options;
 }
 
-class Revoked : public OneWorker {
- protected:
-  explicit Revoked(const FlowOptions& options = OneCall()) : OneWorker(options) {}
-};
+using Revoked = WorkerWith<OneCall>;
 
 TEST_F(Revoked, FinishesWhatIsBeingHandledAndGivesBackWhatWaits) {
   worker.Deliver(0, {"a", "b"});
-  worker.LookUpAll();
   ASSERT_EQ(worker.Calls(), "a");
   worker.Revoke(0);
-  worker.Settle();
   EXPECT_EQ(worker.StateOf("b"), State::kFree);
   EXPECT_FALSE(worker.drained);
   worker.Handle("a");
@@ -38,17 +34,14 @@ TEST_F(Revoked, FinishesWhatIsBeingHandledAndGivesBackWhatWaits) {
 
 TEST_F(Revoked, GivesBackWhatWaitsForItsNextAttempt) {
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   worker.Fail("a", kBusy);
   worker.Revoke(0);
   EXPECT_TRUE(worker.drained);
-  worker.Settle();
   EXPECT_EQ(worker.StateOf("a"), State::kFree);
 }
 
 TEST_F(Revoked, LeavesTheNextAttemptToTheNextOwner) {
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   worker.Revoke(0);
   EXPECT_FALSE(worker.drained);
   worker.Fail("a", kBusy);
@@ -58,9 +51,7 @@ TEST_F(Revoked, LeavesTheNextAttemptToTheNextOwner) {
 
 TEST_F(Revoked, WaitsForADeadLetterThatIsOut) {
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
-  worker.Fail("a", {.error_class = "422", .text = "", .retry = false, .retry_after = {}});
-  worker.LookUpAll();
+  worker.Fail("a", kRefused);
   worker.Revoke(0);
   EXPECT_FALSE(worker.drained);
   worker.Acknowledge();
@@ -70,7 +61,6 @@ TEST_F(Revoked, WaitsForADeadLetterThatIsOut) {
 
 TEST_F(Revoked, CallsOffAtItsDeadlineWhatIsStillBeingHandled) {
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   worker.Revoke(0);
   worker.Wait(Millis(1100));
   ASSERT_TRUE(worker.drained);
@@ -82,9 +72,10 @@ TEST_F(Revoked, CallsOffAtItsDeadlineWhatIsStillBeingHandled) {
 }
 
 TEST_F(Revoked, PublishesNoDeadLetterAfterItsDeadline) {
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a"});
   worker.LookUpAll();
-  worker.Fail("a", {.error_class = "422", .text = "", .retry = false, .retry_after = {}});
+  worker.Fail("a", kRefused);
   ASSERT_EQ(worker.Lookups(), "a");
   worker.Revoke(0);
   worker.Pass(Millis(1100));
@@ -94,6 +85,7 @@ TEST_F(Revoked, PublishesNoDeadLetterAfterItsDeadline) {
 }
 
 TEST_F(Revoked, BeginsNoCallAfterItsDeadline) {
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a"});
   worker.LookUpAll();
   world.MarkDone("a");
@@ -111,13 +103,13 @@ TEST_F(Revoked, BeginsNoCallAfterItsDeadline) {
 
 TEST_F(Revoked, CallsOffAtOnceWhenTheAssignmentIsLost) {
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   worker.Revoke(0, true);
   EXPECT_TRUE(worker.drained);
   EXPECT_EQ(worker.Calls(), "a!");
 }
 
 TEST_F(Revoked, FinishesARecordThatWasHandledBeforeItsLeaseWasLost) {
+  worker.answers_lookups = false;
   worker.Deliver(0, {"a"});
   worker.HandleAll();
   worker.Pass(world.lock.ttl);
@@ -146,14 +138,10 @@ FlowOptions Stalling() {
   return options;
 }
 
-class Stall : public Revoked {
- protected:
-  Stall() : Revoked(Stalling()) {}
-};
+using Stall = WorkerWith<Stalling>;
 
 TEST_F(Stall, IsToldWithThePositionOfTheRecordAndWhatItWaitsFor) {
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   worker.Wait(Millis(4000));
   EXPECT_EQ(worker.flow.Stalled(), "");
   worker.Wait(Millis(3000));
@@ -165,7 +153,6 @@ TEST_F(Stall, IsToldWithThePositionOfTheRecordAndWhatItWaitsFor) {
 
 TEST_F(Stall, IsOverWhenTheRecordMovesOn) {
   worker.Deliver(0, {"a", "b"});
-  worker.LookUpAll();
   worker.Wait(Millis(7000));
   ASSERT_NE(worker.flow.Stalled(), "");
   worker.Handle("a");
@@ -198,15 +185,12 @@ class Ownership : public ::testing::Test {
 
 TEST_F(Ownership, IsAskedForByACommitAsSoonAsAPartitionIsAssignedAndNothingIsWrittenBefore) {
   worker.Assign(0, 7);
-  worker.Tick();
-  const auto commits = worker.TakeCommits();
+  const auto commits = worker.TickCommits();
   ASSERT_EQ(commits.size(), 1u);
   EXPECT_EQ(commits[0].next, 7);
   worker.Deliver(0, {"a"});
-  worker.Settle();
   EXPECT_EQ(worker.Writes(), "");
-  worker.flow.OnCommitted(commits, world.now.boot, world.now);
-  worker.Act();
+  worker.Committed(commits);
   EXPECT_EQ(worker.Writes(), "a");
 }
 
@@ -214,61 +198,48 @@ TEST_F(Ownership, IsAskedForOnceMoreWhereTheLastCommitThatWasTakenIsOlderThanAQu
   AssignAndConfirm();
   worker.Pass(Millis(19'999));
   worker.Deliver(0, {"a"});
-  worker.Settle();
   EXPECT_EQ(worker.Writes(), "a");
   worker.Pass(Millis(1));  // as one that was frozen finds itself
   worker.Deliver(0, {"b"});
-  worker.Settle();
   EXPECT_EQ(worker.Writes(), "a");
   worker.WriteAll();
   EXPECT_EQ(worker.StageOf("b"), "handled");
-  worker.Tick();
-  const auto commits = worker.TakeCommits();
+  const auto commits = worker.TickCommits();
   ASSERT_EQ(commits.size(), 1u);
-  worker.flow.OnCommitted(commits, world.now.boot, world.now);
-  worker.Act();
+  worker.Committed(commits);
   EXPECT_EQ(worker.Writes(), "b");
 }
 
 TEST_F(Ownership, IsNotShownByACommitThatWasSentBeforeAndTakenSince) {
   worker.Assign(0);
-  worker.Tick();
-  const auto commits = worker.TakeCommits();
+  const auto commits = worker.TickCommits();
   const Instant sent = world.now.boot;
   worker.Pass(Millis(20'000));
   worker.Deliver(0, {"a"});
-  worker.Settle();
-  worker.flow.OnCommitted(commits, sent, world.now);
-  worker.Act();
+  worker.Committed(commits, sent);
   EXPECT_EQ(worker.Writes(), "");
-  worker.Tick();
-  EXPECT_EQ(worker.TakeCommits().size(), 1u) << "it asks again";
+  EXPECT_EQ(worker.TickCommits().size(), 1u) << "it asks again";
 }
 
 TEST_F(Ownership, IsAskedForAgainWithTheNextCommitsWhereACommitIsRefused) {
   worker.Assign(0);
-  worker.Tick();
-  const auto commits = worker.TakeCommits();
-  worker.flow.OnCommitted(commits, std::nullopt, world.now);
-  worker.Tick();
-  EXPECT_TRUE(worker.TakeCommits().empty()) << "not at once";
+  const auto commits = worker.TickCommits();
+  worker.Committed(commits, std::nullopt);
+  EXPECT_TRUE(worker.TickCommits().empty()) << "not at once";
   EXPECT_EQ(worker.Commits().size(), 1u);
 }
 
 TEST_F(Ownership, IsShownByTheFirstAnswerWhereAnotherCommitHasFollowedMeanwhile) {
   worker.Assign(0);
-  worker.Tick();
-  const auto first = worker.TakeCommits();
+  const auto first = worker.TickCommits();
   const Instant sent = world.now.boot;
   worker.End(0, 2);  // holes
   const auto second = worker.Commits();
   ASSERT_EQ(second.size(), 1u);
   EXPECT_EQ(second[0].next, 2);
   worker.Deliver(0, {"a"});
-  worker.Settle();
   EXPECT_EQ(worker.Writes(), "");
-  worker.flow.OnCommitted(first, sent, world.now);
-  worker.Act();
+  worker.Committed(first, sent);
   EXPECT_EQ(worker.Writes(), "a");
 }
 
@@ -280,31 +251,24 @@ TEST(OwnershipOfAHandledRecord, ThatComesAfterItsTimeHasEndedCallsNothingBehindI
   options.tuning.calls_per_second = 1;
   FlowBench worker(world, options);
   worker.Assign(0);
-  worker.Tick();
-  const auto commits = worker.TakeCommits();
+  const auto commits = worker.TickCommits();
   worker.flow.SetUnlocked(true, world.now);
   worker.Deliver(0, {"a"});
-  worker.LookUpAll();
   worker.Handle("a");
   worker.Pass(Millis(900));
   worker.Deliver(0, {"b"});
-  worker.LookUpAll();
   ASSERT_EQ(worker.Calls(), "") << "b waits for its second";
   worker.Pass(Millis(150));  // that of a is over, and no timer has come yet
-  worker.flow.OnCommitted(commits, world.now.boot, world.now);
-  worker.Act();
+  worker.Committed(commits);
   EXPECT_EQ(worker.Calls(), "") << "of b";
   EXPECT_EQ(worker.Writes(), "");
-  worker.LookUpAll();
   worker.Wait(Millis(1000));
-  worker.LookUpAll();
   EXPECT_EQ(worker.Calls(), "b") << "nothing of its former call is waited for";
 }
 
 TEST_F(Ownership, EndsAtARevokeWhereItIsNotSureAnyMore) {
   AssignAndConfirm();
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Pass(Millis(20'000));
   worker.Revoke(0);
   ASSERT_TRUE(worker.drained.has_value());
@@ -315,9 +279,7 @@ TEST_F(Ownership, ThatIsNotSureAnyMoreIsWaitedForByNoDrain) {
   AssignAndConfirm();
   worker.Pass(Millis(19'900));
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Deliver(0, {"b"});
-  worker.Settle();
   worker.Revoke(0);
   EXPECT_FALSE(worker.drained.has_value()) << "a is being written";
   worker.Pass(Millis(100));

@@ -44,7 +44,6 @@ FlowOptions Handling(Order order, std::size_t most) {
 TEST_F(RoomInFlight, IsNotTakenByRecordsThatAreFinishedBehindAWaitingOne) {
   FlowBench& w = Worker(Handling(Order::kKey, 8));
   w.Deliver(0, {"waits@k"});
-  w.LookUpAll();
   w.Fail("waits", kBusy);
   for (int round = 0; round < 10; ++round) {
     w.Deliver(0, Names("r" + std::to_string(round) + "-", 5));
@@ -61,7 +60,6 @@ TEST_F(RoomInFlight, IsNotTakenByRecordsThatAreFinishedBehindAWaitingOne) {
 TEST_F(RoomInFlight, OfAPartitionThatIsStuckLeavesRoomForTheOthers) {
   FlowBench& w = Worker(Handling(Order::kPartition, 8), 2);
   w.Deliver(0, Names("a", 6));
-  w.LookUpAll();
   w.Fail("a0", kBusy);
   EXPECT_THAT(w.paused, ElementsAre(0, 1)) << "for a moment, to see whether it goes on";
   w.paused.clear();
@@ -76,39 +74,6 @@ TEST_F(RoomInFlight, OfAPartitionThatIsStuckLeavesRoomForTheOthers) {
   }
   EXPECT_EQ(w.Watermark(1), 10);
   EXPECT_THAT(w.paused, IsEmpty()) << "the other one was never paused again";
-}
-
-TEST_F(RoomInFlight, IsOfferedOnlyAsFarAsOnePartitionMayTakeIt) {
-  FlowBench& w = Worker(Handling(Order::kPartition, 100), 2);
-  EXPECT_EQ(w.flow.backpressure().Room(), 75u);
-  w.Deliver(0, Names("a", 50));
-  EXPECT_EQ(w.flow.backpressure().Room(), 25u) << "three quarters in all";
-}
-
-TEST_F(RoomInFlight, IsLeftToTheOthersWhenAStuckPartitionHoldsNearlyAll) {
-  FlowBench& w = Worker(Handling(Order::kPartition, 8), 2);
-  w.Deliver(0, Names("a", 7));
-  w.LookUpAll();
-  w.Fail("a0", kBusy);
-  w.Wait(Millis(600));
-  EXPECT_THAT(w.resumed, ElementsAre(1));
-  EXPECT_EQ(w.flow.backpressure().Room(), 1u);
-}
-
-TEST_F(RoomInFlight, IsGivenBackToAPartitionThatWasStuckWhenItGoesOn) {
-  FlowBench& w = Worker(Handling(Order::kPartition, 8), 2);
-  w.Deliver(0, Names("a", 6));
-  w.LookUpAll();
-  w.Fail("a0", {.error_class = "503", .text = "busy", .retry_after = Millis(2000)});
-  w.Wait(Millis(600));
-  w.resumed.clear();
-  w.Wait(Millis(2000));
-  for (int i = 0; i < 6; ++i) {
-    w.HandleAll();
-    w.WriteAll();
-  }
-  EXPECT_EQ(w.Watermark(0), 6);
-  EXPECT_THAT(w.resumed, ElementsAre(0));
 }
 
 TEST_F(RoomInFlight, IsNotTakenFromABusyPartitionThatGoesOn) {
@@ -142,7 +107,6 @@ TEST_F(RoomInFlight, EndsForAPartitionBehindTooManyFinishedRecords) {
   options.max_finished_behind = 10;
   FlowBench& w = Worker(options, 2);
   w.Deliver(0, {"waits@k"});
-  w.LookUpAll();
   w.Fail("waits", {.error_class = "503", .text = "busy", .retry_after = Millis(2000)});
   for (int i = 0; i < 12; ++i) {
     w.Deliver(0, {"r" + std::to_string(i)});
@@ -160,7 +124,6 @@ TEST_F(RoomInFlight, EndsForAPartitionBehindTooManyFinishedRecords) {
 TEST_F(RoomInFlight, CountsWhatAHandlerMadeUntilItIsWritten) {
   FlowBench& w = Worker(Handling(Order::kNone, 100));
   w.Deliver(0, {"a", "b"});
-  w.LookUpAll();
   const std::size_t before = StatusOf(w).in_flight_bytes;
   w.Handle("b", {std::string(10'000, 'x')});
   EXPECT_GE(StatusOf(w).in_flight_bytes, before + 10'000);
@@ -172,11 +135,9 @@ TEST_F(RoomInFlight, CountsWhatAHandlerMadeUntilItIsWritten) {
 TEST_F(RoomInFlight, CountsTheErrorOfADeadLetterUntilItIsPublished) {
   FlowBench& w = Worker(Handling(Order::kNone, 100));
   w.Deliver(0, {"a", "b"});
-  w.LookUpAll();
   const std::size_t before = StatusOf(w).in_flight_bytes;
   w.Fail("b", {.error_class = "422", .text = std::string(5000, 'x'), .retry = false});
   EXPECT_GE(StatusOf(w).in_flight_bytes, before + 5000);
-  w.LookUpAll();
   ASSERT_TRUE(w.Acknowledge());
   EXPECT_LT(StatusOf(w).in_flight_bytes, before);
 }
@@ -192,7 +153,6 @@ TEST_F(RoomInFlight, OfBytesHoldsBackHandlerCallsWhileWritesCanMakeRoom) {
   options.tuning.concurrency = 1;
   FlowBench& w = Worker(options);
   w.Deliver(0, {"a", "b", "c"});
-  w.LookUpAll();
   w.Handle("a", {std::string(6000, 'x')});
   EXPECT_EQ(w.Calls(), "") << "the next one is expected to make as much";
   ASSERT_TRUE(w.Write());
@@ -205,7 +165,6 @@ TEST_F(RoomInFlight, OfBytesNeverHoldsBackTheCallThatAllOthersWaitFor) {
   options.tuning.concurrency = 3;
   FlowBench& w = Worker(options);
   w.Deliver(0, {"a", "b", "c", "d"});
-  w.Settle();
   ASSERT_EQ(w.Calls(), "a b c");
   w.Handle("b", {std::string(20'000, 'x')});
   w.Fail("a", {.error_class = "exec", .text = "died"});
@@ -223,6 +182,7 @@ TEST_F(RoomInFlight, IsFoundInLinearTimeForVeryManyRecordsOfOneId) {
   FlowOptions options = FlowBench::Options(Order::kNone);
   options.max_in_flight = 400'000;
   FlowBench& w = Worker(options);
+  w.settles = false;
   const std::vector<std::string> same(1000, "same");
   for (int i = 0; i < 200; ++i) w.Deliver(0, same);
   EXPECT_EQ(w.flow.in_flight(), 200'000u);
@@ -236,7 +196,6 @@ TEST_F(RoomInFlight, IsToldWithTheOldestRecordAndForHowLongItHasBeenThat) {
   w.HandleAll();
   w.WriteAll();
   w.Deliver(0, {"c@i"});
-  w.LookUpAll();
   w.Fail("c", kBusy);
   w.Wait(Millis(3000));
   const auto& [offset, time] = w.told.oldest.at({"t", 0});

@@ -23,13 +23,12 @@ FlowOptions Transactions(std::size_t full = 10) {
 
 class Transaction : public OneWorker {
  protected:
-  explicit Transaction(const FlowOptions& options = Transactions()) : OneWorker(options) {}
+  Transaction() : OneWorker(Transactions()) {}
   // The name is DONE, with the checksum of a record that is delivered like this.
   void Done(const std::string& id) {
     FlowBench other(world, Transactions(), 2);
     other.Assign(9);
     other.Deliver(9, {id});
-    other.Settle();
     other.Wait(kLinger);
     other.WriteAll();
   }
@@ -39,10 +38,8 @@ class Transaction : public OneWorker {
 
 TEST_F(Transaction, WaitsForMoreUntilItsOldestRecordHasLingered) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Wait(kLinger / 2);
   worker.Deliver(0, {"b"});
-  worker.Settle();
   EXPECT_EQ(worker.Writes(), "");
   worker.Wait(kLinger / 2);
   EXPECT_EQ(worker.Writes(), "a b");
@@ -57,14 +54,10 @@ FlowOptions ByPosition() {
   return options;
 }
 
-class TransactionByPosition : public Transaction {
- protected:
-  TransactionByPosition() : Transaction(ByPosition()) {}
-};
+using TransactionByPosition = WorkerWith<ByPosition>;
 
 void WriteAfterTheLease(FlowBench& worker, SharedWorld& world) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Wait(kLinger);
   worker.Pass(world.lock.ttl * 2);
   worker.Settle();
@@ -87,18 +80,15 @@ TEST_F(TransactionByPosition, BegunAfterItsLeaseHadEndedDecidesByItself) {
 
 TEST_F(TransactionByPosition, ReleasesItsLeasesAndMarksNothing) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Wait(kLinger);
   EXPECT_EQ(worker.StateOf("cluster/t/0/0"), State::kHeld);
   worker.Write();
-  worker.Settle();
   EXPECT_EQ(worker.StateOf("cluster/t/0/0"), State::kFree);
 }
 
 TEST_F(TransactionByPosition, HoldsARecordWhoseNameWasMarkedDoneByAnotherVersion) {  // 11
   world.MarkDone("cluster/t/0/0");
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Wait(kLinger);
   ASSERT_EQ(worker.writes.size(), 1u);
   EXPECT_EQ(worker.writes[0]->records.size(), 1u);
@@ -107,41 +97,37 @@ TEST_F(TransactionByPosition, HoldsARecordWhoseNameWasMarkedDoneByAnotherVersion
   EXPECT_EQ(worker.Watermark(0), 1);
 }
 
-class SmallTransaction : public Transaction {
- protected:
-  SmallTransaction() : Transaction(Transactions(2)) {}
-};
+FlowOptions OfTwo() { return Transactions(2); }
+using SmallTransaction = WorkerWith<OfTwo>;
 
 TEST_F(SmallTransaction, IsClosedAtOnceWhenItIsFull) {
   worker.Deliver(0, {"a", "b", "c"});
-  worker.Settle();
   EXPECT_EQ(worker.Writes(), "a b");
   EXPECT_EQ(worker.Offsets(), "0:2");
 }
 
 TEST_F(SmallTransaction, IsAlone) {
   worker.Deliver(0, {"a", "b", "c", "d"});
-  worker.Settle();
   worker.Wait(kLinger * 3);
   EXPECT_EQ(worker.Writes(), "a b");
   worker.Write();
   EXPECT_EQ(worker.Writes(), "c d");
 }
 
-TEST(FullWorker, ClosesItsTransactionSinceNoMoreCanCome) {
-  SharedWorld world;
+FlowOptions RoomForTwo() {
   FlowOptions options = Transactions();
   options.max_in_flight = 2;
-  FlowBench worker(world, options);
-  worker.Assign(0);
+  return options;
+}
+using FullWorker = WorkerWith<RoomForTwo>;
+
+TEST_F(FullWorker, ClosesItsTransactionSinceNoMoreCanCome) {
   worker.Deliver(0, {"a", "b"});
-  worker.Settle();
   EXPECT_EQ(worker.Writes(), "a b");
 }
 
 TEST_F(Transaction, IsClosedAtOnceByADrain) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Revoke(0);
   EXPECT_EQ(worker.Writes(), "a");
   EXPECT_FALSE(worker.drained);
@@ -152,25 +138,10 @@ TEST_F(Transaction, IsClosedAtOnceByADrain) {
 
 // --- its offsets ---------------------------------------------------------------------------------
 
-TEST_F(Transaction, MovesEachPartitionToTheEndOfItsFinishedPrefix) {
-  FlowBench holder(world, Transactions(), 2);
-  holder.Assign(9);
-  holder.Deliver(9, {"x"});
-  holder.Settle();
-  worker.Assign(1, 7);
-  worker.Deliver(0, {"a", "x", "b"});
-  worker.Deliver(1, {"c", "d"});
-  worker.Settle();
-  worker.Wait(kLinger);
-  EXPECT_EQ(worker.Writes(), "a c d");
-  EXPECT_EQ(worker.Offsets(), "0:1 1:9");
-}
-
 TEST_F(Transaction, MovesPastWhatWasSkippedAndPastHoles) {
   Done("x");
   worker.Deliver(0, {"a", "x", "b", "x"});
   worker.End(0, 9);
-  worker.Settle();
   worker.Wait(kLinger);
   EXPECT_EQ(worker.Writes(), "a b");
   EXPECT_EQ(worker.Offsets(), "0:9");
@@ -179,7 +150,6 @@ TEST_F(Transaction, MovesPastWhatWasSkippedAndPastHoles) {
 
 TEST_F(Transaction, MovesNoOffsetOutsideOfOne) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Wait(kLinger);
   worker.Write();
   EXPECT_EQ(worker.Watermark(0), 1);
@@ -190,7 +160,6 @@ TEST_F(Transaction, MovesNoOffsetOutsideOfOne) {
 TEST_F(Transaction, HoldsOffsetsAloneWhereEverythingWasSkipped) {
   Done("x");
   worker.Deliver(0, {"x"});
-  worker.Settle();
   EXPECT_TRUE(worker.Commits().empty());
   ASSERT_EQ(worker.writes.size(), 1u);
   EXPECT_TRUE(worker.writes[0]->request.items.empty());
@@ -202,7 +171,6 @@ TEST_F(Transaction, HoldsOffsetsAloneWhereEverythingWasSkipped) {
 TEST_F(Transaction, OfOffsetsAloneThatTheGroupRefusedIsSentAgain) {
   Done("x");
   worker.Deliver(0, {"x"});
-  worker.Settle();
   EXPECT_TRUE(worker.Commits().empty());
   ASSERT_EQ(worker.writes.size(), 1u);
   worker.Abort();
@@ -214,7 +182,6 @@ TEST_F(Transaction, OfOffsetsAloneThatTheGroupRefusedIsSentAgain) {
 TEST_F(Transaction, OfADrainHoldsTheLastOffsets) {
   Done("x");
   worker.Deliver(0, {"x"});
-  worker.Settle();
   worker.Revoke(0);
   ASSERT_EQ(worker.writes.size(), 1u);
   EXPECT_EQ(worker.Offsets(), "0:1");
@@ -223,20 +190,10 @@ TEST_F(Transaction, OfADrainHoldsTheLastOffsets) {
   EXPECT_TRUE(worker.drained);
 }
 
-TEST_F(Transaction, MarksItsRecordsOnlyWhenItIsCommitted) {  // 10
-  worker.Deliver(0, {"a"});
-  worker.Settle();
-  worker.Wait(kLinger);
-  EXPECT_EQ(worker.StateOf("a"), State::kHeld);
-  worker.Write();
-  EXPECT_EQ(worker.StateOf("a"), State::kDone);
-}
-
 // --- aborted -------------------------------------------------------------------------------------
 
 TEST_F(Transaction, ThatIsAbortedGivesItsLeasesBackAndGoesAgainInOrder) {
   worker.Deliver(0, {"a", "b", "c"});
-  worker.Settle();
   worker.Wait(kLinger);
   const auto token = worker.writes[0]->request.items[0].token;
   worker.Abort();
@@ -249,21 +206,8 @@ TEST_F(Transaction, ThatIsAbortedGivesItsLeasesBackAndGoesAgainInOrder) {
   EXPECT_EQ(worker.Watermark(0), 3);
 }
 
-TEST_F(Transaction, ThatIsAbortedTakesTheLeasesBehindItAlong) {  // 15
-  worker.Deliver(0, {"a"});
-  worker.Settle();
-  worker.Wait(kLinger);
-  worker.Deliver(0, {"b"});
-  worker.Settle();
-  world.Steal(LockName("p", "a"));
-  worker.Abort();
-  EXPECT_EQ(worker.Leased(), "");
-  EXPECT_EQ(worker.StageOf("b"), "queued");
-}
-
 TEST_F(Transaction, WithABadRecordHoldsItAsADeadLetterTheNextTime) {
   worker.Deliver(0, {"a", "bad", "c"});
-  worker.Settle();
   worker.Wait(kLinger);
   const WriteOutcome again{.result = WriteResult::kNotWritten, .detail = {}};
   worker.Answer({again, {WriteResult::kBadRecord, "too large", DeadLetterReason::kOutput}, again});
@@ -282,7 +226,6 @@ TEST_F(Transaction, WithABadRecordHoldsItAsADeadLetterTheNextTime) {
 
 TEST_F(Transaction, TakesARecordWithoutAnIdAsADeadLetterInItsPlace) {
   worker.Deliver(0, {"a", "", "b"});
-  worker.Settle();
   worker.Wait(kLinger);
   ASSERT_EQ(worker.Writes(), "a  b");
   EXPECT_NE(worker.writes[0]->request.items[1].dead_letter, nullptr);
@@ -291,13 +234,11 @@ TEST_F(Transaction, TakesARecordWithoutAnIdAsADeadLetterInItsPlace) {
 
 TEST_F(Transaction, ThatOutlivesItsAssignmentChangesNothing) {
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Wait(kLinger);
   worker.Revoke(0, true);
   ASSERT_TRUE(worker.drained);
   worker.Assign(0, 0, 2);
   worker.Deliver(0, {"a"});
-  worker.Settle();
   worker.Abort();
   worker.Wait(kLinger);
   EXPECT_EQ(worker.Writes(), "a");
