@@ -44,14 +44,11 @@ class Turn {
 
   void WaitUntilCommitted() {
     auto looked = Clock::now();
-    testing::RequireWithin(
-        kLimit,
-        [&] {
-          if (SecondsSince(looked) < kLookEveryS) return false;
-          looked = Clock::now();
-          return stream_.CommittedBy(stream_.topic());
-        },
-        "the commit of the last record");
+    testing::RequireWithin(kLimit, "the commit of the last record", [&] {
+      if (SecondsSince(looked) < kLookEveryS) return false;
+      looked = Clock::now();
+      return stream_.CommittedBy(stream_.topic());
+    });
   }
 
   [[nodiscard]] Figures Ended() const {

@@ -18,8 +18,8 @@ constexpr double kSettle_s = 15;
 
 void PassSeconds(double seconds) {
   const auto start = Clock::now();
-  testing::RequireWithin(
-      std::chrono::hours(1), [&] { return SecondsSince(start) >= seconds; }, "an idle time");
+  testing::RequireWithin(std::chrono::hours(1), "an idle time",
+                         [&] { return SecondsSince(start) >= seconds; });
 }
 
 Figures Worker(Servers& servers, const std::string& by, const Options& options) {

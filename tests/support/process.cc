@@ -197,8 +197,8 @@ std::filesystem::path CacheDir() {
   return std::filesystem::path(home == nullptr ? "/tmp" : home) / ".cache/fencepost";
 }
 
-::testing::AssertionResult WaitUntil(Deadline limit, const std::function<bool()>& condition,
-                                     std::string_view what) {
+::testing::AssertionResult WaitUntil(Deadline limit, std::string_view what,
+                                     const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + limit;
   std::chrono::milliseconds nap{1};
   while (true) {
@@ -211,9 +211,18 @@ std::filesystem::path CacheDir() {
   return ::testing::AssertionFailure() << "waited " << limit.count() << " ms in vain for " << what;
 }
 
-void RequireWithin(Deadline limit, const std::function<bool()>& condition, std::string_view what) {
-  const auto result = WaitUntil(limit, condition, what);
+::testing::AssertionResult WaitUntil(Deadline limit, const std::function<bool()>& condition,
+                                     std::string_view what) {
+  return WaitUntil(limit, what, condition);
+}
+
+void RequireWithin(Deadline limit, std::string_view what, const std::function<bool()>& condition) {
+  const auto result = WaitUntil(limit, what, condition);
   if (!result) Fail(result.message());
+}
+
+void RequireWithin(Deadline limit, const std::function<bool()>& condition, std::string_view what) {
+  RequireWithin(limit, what, condition);
 }
 
 Process::Process(ProcessOptions options) {

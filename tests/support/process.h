@@ -49,11 +49,14 @@ int FreePort();
 // $FENCEPOST_CACHE or ~/.cache/fencepost: downloads, never removed by tests.
 std::filesystem::path CacheDir();
 
-// Polls `condition` until it holds. Use it as ASSERT_TRUE(WaitUntil(5s, [&] { … }, "the third
-// worker has joined")): when the time runs out, the failure says what was waited for, and how long.
+// Polls `condition` until it holds. Use it as ASSERT_TRUE(WaitUntil(5s, "the third worker to join",
+// [&] { … })): when the time runs out, the failure says what was waited for, and how long.
+::testing::AssertionResult WaitUntil(Deadline limit, std::string_view what,
+                                     const std::function<bool()>& condition);
 ::testing::AssertionResult WaitUntil(Deadline limit, const std::function<bool()>& condition,
                                      std::string_view what = "the condition");
 // Like it, for set-up code: throws.
+void RequireWithin(Deadline limit, std::string_view what, const std::function<bool()>& condition);
 void RequireWithin(Deadline limit, const std::function<bool()>& condition, std::string_view what);
 
 struct ProcessOptions {

@@ -115,9 +115,8 @@ void ServeHttp() {
 
 HttpServerProcess::HttpServerProcess() : process_({.argv = {"/proc/self/exe", "serve"}}) {
   constexpr std::string_view kSaid = "listening on ";
-  testing::RequireWithin(
-      std::chrono::seconds(10),
-      [this] { return process_.Output().find('\n') != std::string::npos; }, "the http server");
+  testing::RequireWithin(std::chrono::seconds(10), "the http server",
+                         [this] { return process_.Output().find('\n') != std::string::npos; });
   url_ = fmt::format("http://127.0.0.1:{}/", std::stoi(process_.Output().substr(kSaid.size())));
 }
 

@@ -33,13 +33,10 @@ void Workers::Await(const std::function<bool()>& condition, const std::string& w
   const auto fail = [&](const std::string& why) {
     throw std::runtime_error(why + "\n" + team_.Tails());
   };
-  const auto result = testing::WaitUntil(
-      kLimit,
-      [&] {
-        if (team_.Running().size() < team_.size()) fail("a worker has ended");
-        return condition();
-      },
-      what);
+  const auto result = testing::WaitUntil(kLimit, what, [&] {
+    if (team_.Running().size() < team_.size()) fail("a worker has ended");
+    return condition();
+  });
   if (!result) fail(result.message());
 }
 

@@ -39,12 +39,9 @@ class Holder {
                     dir_.File("go"),
                     command};
     process_ = std::make_unique<testing::Process>(std::move(options));
-    testing::RequireWithin(
-        std::chrono::seconds(30),
-        [this] {
-          return process_->Output().find(" held\n") != std::string::npos || !process_->Running();
-        },
-        "the lease");
+    testing::RequireWithin(std::chrono::seconds(30), "the lease", [this] {
+      return process_->Output().find(" held\n") != std::string::npos || !process_->Running();
+    });
     token_ = process_->Output().substr(0, process_->Output().find(' '));
     if (!process_->Running()) throw std::runtime_error("no holder: " + process_->Output());
   }
@@ -81,16 +78,12 @@ class HolderTest : public ::testing::Test {
     if (!lock) throw std::runtime_error(lock.error().Line());
     const auto ready = (*lock)->WaitReady(kWait);
     if (!ready) throw std::runtime_error(ready.error().Line());
-    testing::RequireWithin(
-        kWait,
-        [this] {
-          for (std::size_t node = 0; node < nodes_.size(); ++node) {
-            if (!nodes_[node].Command({"GET", "fencepost::sentinel"}).starts_with("C"))
-              return false;
-          }
-          return true;
-        },
-        "the lock store");
+    testing::RequireWithin(kWait, "the lock store", [this] {
+      for (std::size_t node = 0; node < nodes_.size(); ++node) {
+        if (!nodes_[node].Command({"GET", "fencepost::sentinel"}).starts_with("C")) return false;
+      }
+      return true;
+    });
   }
 
   // The first holder is frozen past its ttl; the second takes over and writes; the first one thaws

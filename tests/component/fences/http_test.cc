@@ -25,16 +25,13 @@ class Service {
                     "--database",
                     dir_.File("fence.db")};
     process_ = std::make_unique<testing::Process>(std::move(options));
-    testing::RequireWithin(
-        seconds(30),
-        [this] {
-          const std::string said = process_->Output();
-          const std::size_t at = said.find("http://");
-          if (at == std::string::npos || said.find('\n', at) == std::string::npos) return false;
-          url_ = said.substr(at, said.find('\n', at) - at);
-          return true;
-        },
-        "the service");
+    testing::RequireWithin(seconds(30), "the service", [this] {
+      const std::string said = process_->Output();
+      const std::size_t at = said.find("http://");
+      if (at == std::string::npos || said.find('\n', at) == std::string::npos) return false;
+      url_ = said.substr(at, said.find('\n', at) - at);
+      return true;
+    });
   }
   void Kill() { process_.reset(); }
 

@@ -79,13 +79,10 @@ class PostgresFence : public WithDatabase<::testing::Test> {
   }
   // Until that session waits for a lock.
   void AwaitWaiting(int pid) {
-    testing::RequireWithin(
-        seconds(20),
-        [&] {
-          return Value(fmt::format("SELECT wait_event_type FROM pg_stat_activity WHERE pid = {}",
-                                   pid)) == "Lock";
-        },
-        "the other transaction to wait");
+    testing::RequireWithin(seconds(20), "the other transaction to wait", [&] {
+      return Value(fmt::format("SELECT wait_event_type FROM pg_stat_activity WHERE pid = {}",
+                               pid)) == "Lock";
+    });
   }
 };
 class FrozenPostgresHolder : public WithDatabase<HolderTest> {};

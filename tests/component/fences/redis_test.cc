@@ -81,12 +81,9 @@ TEST_F(RedisFence, ExpiresNothingUnlessToldAndRemembersFromTheLastWriteOn) {
 // README: "a fence that expires forgets".
 TEST_F(RedisFence, ForgetsWhenItExpires) {
   EXPECT_EQ(Write("18", "a", "50"), "OK");
-  ASSERT_TRUE(testing::WaitUntil(
-      std::chrono::seconds(10),
-      [&] {
-        return redis_.Command({"GET", "{a}:fence"}) == "(nil)";
-      },
-      "the fence to expire"));
+  ASSERT_TRUE(testing::WaitUntil(std::chrono::seconds(10), "the fence to expire", [&] {
+    return redis_.Command({"GET", "{a}:fence"}) == "(nil)";
+  }));
   EXPECT_EQ(Write("17", "b"), "OK");
 }
 

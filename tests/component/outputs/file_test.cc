@@ -296,7 +296,7 @@ TEST(StdoutOutput, InterruptEndsTheWaitForASlowReader) {
       pollfd writable{pipe.ends[1], POLLOUT, 0};
       return poll(&writable, 1, 0) == 0;
     };
-    EXPECT_TRUE(WaitUntil(10s, full, "the pipe is full"));
+    EXPECT_TRUE(WaitUntil(10s, "the pipe is full", full));
     output->Interrupt();
     writer.join();
   }

@@ -129,7 +129,7 @@ class MysqlTest : public ::testing::Test {
                  "SELECT count(*) FROM information_schema.processlist"
                  " WHERE id <> connection_id() AND info LIKE '%FOR UPDATE'") != "0";
     };
-    return testing::WaitUntil(std::chrono::seconds(10), waits, what);
+    return testing::WaitUntil(std::chrono::seconds(10), what, waits);
   }
   // "fatal: LINE" or "LINE" of the write that must fail; "" when it succeeds.
   static std::string Trouble(Output& output, const Batch& batch) {
@@ -228,13 +228,10 @@ TEST_F(MysqlTest, AClientThatIsFrozenInATransactionHoldsItsRowsForSecondsOnly) {
   ASSERT_TRUE(frozen.Query(
       "INSERT INTO fencepost_ledger VALUES ('orders', 'a', 9, 'w2', 'orders/3/1', 1, now(6))"));
   const Batch batch{Entry("a", 1)};
-  EXPECT_TRUE(testing::WaitUntil(
-      std::chrono::seconds(60),
-      [&] {
-        const auto outcomes = WriteAll(*output, batch);
-        return outcomes && outcomes->at(0).result == kCommitted;
-      },
-      "the row"));
+  EXPECT_TRUE(testing::WaitUntil(std::chrono::seconds(60), "the row", [&] {
+    const auto outcomes = WriteAll(*output, batch);
+    return outcomes && outcomes->at(0).result == kCommitted;
+  }));
   EXPECT_EQ(store_.Exec("SELECT worker FROM fencepost_ledger"), "worker-1");
 }
 

@@ -57,8 +57,7 @@ class PgBouncer : public PostgresTest {
 TEST_F(PgBouncer, InTransactionModeIsRefusedWithItsNameAndNoRecordIsBlamed) {
   Start("transaction", 1);
   const auto first = Through("worker-1");
-  ASSERT_TRUE(testing::WaitUntil(
-      20s, [&] { return first->Prepare().has_value(); }, "PgBouncer"));
+  ASSERT_TRUE(testing::WaitUntil(20s, "PgBouncer", [&] { return first->Prepare().has_value(); }));
   const auto second = Through("worker-2");  // on the same session
   const Batch batch{{.id = "a", .offset = 1}};
   const auto refused = second->Write({.items = batch.items(), .offsets = {}});
@@ -77,8 +76,7 @@ TEST_F(PgBouncer, InTransactionModeGivesNoPipelineTheStatementOfAnother) {
   const auto first = Open(options, "worker-1");
   options.table = "others";
   const auto second = Open(options, "worker-2");
-  ASSERT_TRUE(testing::WaitUntil(
-      20s, [&] { return first->Prepare().has_value(); }, "PgBouncer"));
+  ASSERT_TRUE(testing::WaitUntil(20s, "PgBouncer", [&] { return first->Prepare().has_value(); }));
   (void)second->Prepare();  // in the same session, beside the first one's
   const Batch batch{{.id = "a", .offset = 1}};
   (void)second->Write({.items = batch.items(), .offsets = {}});
@@ -88,8 +86,7 @@ TEST_F(PgBouncer, InTransactionModeGivesNoPipelineTheStatementOfAnother) {
 TEST_F(PgBouncer, InSessionModeWorks) {
   Start("session", 2);
   const auto first = Through("worker-1");
-  ASSERT_TRUE(testing::WaitUntil(
-      20s, [&] { return first->Prepare().has_value(); }, "PgBouncer"));
+  ASSERT_TRUE(testing::WaitUntil(20s, "PgBouncer", [&] { return first->Prepare().has_value(); }));
   const auto second = Through("worker-2");
   const Batch a{{.id = "a", .offset = 1}, {.id = "b", .offset = 2}};
   const Batch b{{.id = "b", .offset = 3}, {.id = "c", .offset = 4}};

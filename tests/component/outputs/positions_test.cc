@@ -142,8 +142,8 @@ TEST_P(PositionsTest, WritersThatRaceForTheSamePartitionsCommitEachRecordOnce) {
     writers.emplace_back([&, w] {
       const auto output = Open(fmt::format("worker-{}", w));
       // SQLite refuses at once where several make the file at a time.
-      EXPECT_TRUE(testing::WaitUntil(
-          std::chrono::seconds(20), [&] { return output->Prepare().has_value(); }, "the database"));
+      EXPECT_TRUE(testing::WaitUntil(std::chrono::seconds(20), "the database",
+                                     [&] { return output->Prepare().has_value(); }));
       start.arrive_and_wait();
       for (int round = 0; round < kRounds; ++round) {
         Batch batch;  // the partitions in an order of each writer's own

@@ -125,8 +125,7 @@ TEST_F(PostgresTroubleTest, WritingAgainWaitsForTheBackendThatStillWorksOnTheLos
   {
     auto gate = std::make_unique<Session>(Dsn(), "LOCK TABLE gate IN ACCESS EXCLUSIVE MODE");
     std::thread loser([&] { first = lost->Write({.items = batch.items(), .offsets = {}}); });
-    EXPECT_TRUE(WaitUntil(
-        20s, [&] { return SomeoneWaits(); }, "the old backend waits"));
+    EXPECT_TRUE(WaitUntil(20s, "the old backend waits", [&] { return SomeoneWaits(); }));
     // The client gives up; the server does not hear of it.
     proxy.BlackHole();
     lost->Interrupt();
@@ -137,7 +136,7 @@ TEST_F(PostgresTroubleTest, WritingAgainWaitsForTheBackendThatStillWorksOnTheLos
                  "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
                  " AND wait_event_type = 'Lock'") == "2";
     };
-    EXPECT_TRUE(WaitUntil(20s, two_wait, "the new writer waits for the old backend"));
+    EXPECT_TRUE(WaitUntil(20s, "the new writer waits for the old backend", two_wait));
     EXPECT_EQ(Value("SELECT count(*) FROM fencepost_ledger"), "0") << "a look proves nothing";
     gate.reset();
     second.join();
@@ -163,8 +162,8 @@ TEST_F(PostgresTroubleTest, ATransactionThatLostItsClientBeforeCommitLeavesNothi
   EXPECT_EQ(written.error().error.code, "interrupted");
   EXPECT_FALSE(output->Write({.items = batch.items(), .offsets = {}})) << "it is for shutdown";
   if (std::stoi(Value("SHOW server_version_num")) >= 140000) {
-    EXPECT_TRUE(WaitUntil(
-        8s, [&] { return !SomeoneWaits(); }, "the server noticed, before lock_timeout"));
+    EXPECT_TRUE(
+        WaitUntil(8s, "the server noticed, before lock_timeout", [&] { return !SomeoneWaits(); }));
   }
 }
 

@@ -97,14 +97,12 @@ class MysqlStore final : public Store {
   }
   // In another second than it was started in.
   void Restart() override {
-    EXPECT_TRUE(testing::WaitUntil(
-        std::chrono::seconds(20),
-        [&] {
+    EXPECT_TRUE(
+        testing::WaitUntil(std::chrono::seconds(20), "the server to be up for some seconds", [&] {
           return std::stoll(
                      Server().Exec("SHOW GLOBAL STATUS LIKE 'Uptime'", database_)[0][1].value()) >=
                  4;
-        },
-        "the server to be up for some seconds"));
+        }));
     Server().Restart();
   }
   [[nodiscard]] MysqlOptions Options() const {

@@ -106,8 +106,7 @@ TEST_F(LeasePitfall, AnExtensionThatIsLostStopsTheHolder) {
   DeleteEverywhere("name");
   const Lease theirs = Take(*other, "name", {.ttl = 20s, .watchdog = false});
   const Instant end = mine.valid_until();
-  ASSERT_TRUE(WaitUntil(
-      20s, [&] { return told.load(); }, "the holder to be told"));
+  ASSERT_TRUE(WaitUntil(20s, "the holder to be told", [&] { return told.load(); }));
   EXPECT_LT(told_at.load(), end) << "told by its own clock alone";
   EXPECT_FALSE(mine.valid());
   EXPECT_TRUE(theirs.valid());
@@ -119,8 +118,7 @@ TEST_F(LeasePitfall, TheWatchdogEndsWithTheRelease) {
   const auto lock = Connect(Options(), extends);
   const auto other = Connect();
   Lease mine = Take(*lock, "name", {.ttl = kTtl});
-  ASSERT_TRUE(WaitUntil(
-      20s, [&] { return extends.calls >= 3; }, "the watchdog"));
+  ASSERT_TRUE(WaitUntil(20s, "the watchdog", [&] { return extends.calls >= 3; }));
   EXPECT_EQ(mine.Release(), ReleaseOutcome::kReleased);
   AwaitEverywhere('F', "name");
   const int before = extends.calls;

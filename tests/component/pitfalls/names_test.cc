@@ -72,8 +72,8 @@ TEST_F(NamePitfall, NothingButTheSentinelStays) {
   expiring_.clear();
   EXPECT_THAT(EndlessEverywhere(), Each(std::string("fencepost::sentinel")));
   for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    EXPECT_TRUE(WaitUntil(
-        30s, [&] { return nodes_[node].Command({"DBSIZE"}) == "1"; }, "all names to be forgotten"))
+    EXPECT_TRUE(WaitUntil(30s, "all names to be forgotten",
+                          [&] { return nodes_[node].Command({"DBSIZE"}) == "1"; }))
         << nodes_[node].Command({"DBSIZE"}) << " keys";
   }
 }

@@ -30,15 +30,12 @@ TEST_F(NodePitfall, AnAcquireThatTimedOutLeavesNoOrphan) {
   EXPECT_EQ(Code(lock->Acquire("name", {.wait = 100ms, .ttl = 25s})), "no_quorum");
   ResumeAll();
   // Long before the ttl; the late grants are taken back although nobody waits for them any more.
-  EXPECT_TRUE(WaitUntil(
-      10s,
-      [&] {
-        for (std::size_t node = 0; node < nodes_.size(); ++node) {
-          if (StateAt(node, "name") == 'H') return false;
-        }
-        return true;
-      },
-      "the aborts"));
+  EXPECT_TRUE(WaitUntil(10s, "the aborts", [&] {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (StateAt(node, "name") == 'H') return false;
+    }
+    return true;
+  }));
   EXPECT_EQ(Code(other->Acquire("name", {.wait = 10s})), "");
 }
 
@@ -83,8 +80,8 @@ TEST_F(NodePitfall, ContentionAndOutageAreDifferentErrors) {
   EXPECT_EQ(Code(lock->Acquire("name")), "no_quorum");
   EXPECT_EQ(Code(lock->Acquire("free")), "no_quorum");
   ResumeAll();
-  testing::RequireWithin(
-      10s, [&] { return Code(lock->Acquire("name")) == "contended"; }, "the nodes to be back");
+  testing::RequireWithin(10s, "the nodes to be back",
+                         [&] { return Code(lock->Acquire("name")) == "contended"; });
   nodes_[0].Kill();
   EXPECT_EQ(Code(lock->Acquire("name", {.wait = 200ms})), "contended");  // a quorum still says so
   nodes_[1].Kill();
@@ -136,8 +133,8 @@ TEST_F(NodePitfall, AnEvenSplitIsResolved) {
         if (result) ++had;  // given back as it goes
       });
     }
-    ASSERT_TRUE(WaitUntil(
-        20s, [&] { return had == static_cast<int>(kClients); }, "each to have had " + name));
+    ASSERT_TRUE(WaitUntil(20s, "each to have had " + name,
+                          [&] { return had == static_cast<int>(kClients); }));
   }
 }
 
@@ -159,11 +156,10 @@ TEST_F(NodePitfall, AWaiterGoesOnAfterAShortStall) {
   EXPECT_TRUE(WaitUntil(10s, [&] { return BootClock::now() > later; }));
   EXPECT_FALSE(had);
   ResumeAll();
-  testing::RequireWithin(
-      10s, [&] { return theirs.Extend().has_value(); }, "the nodes to answer the holder");
+  testing::RequireWithin(10s, "the nodes to answer the holder",
+                         [&] { return theirs.Extend().has_value(); });
   EXPECT_EQ(theirs.Release(), ReleaseOutcome::kReleased);
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return had.load(); }, "the waiter to have it"));
+  EXPECT_TRUE(WaitUntil(10s, "the waiter to have it", [&] { return had.load(); }));
   waiter.join();
   EXPECT_EQ(code, "");
 }

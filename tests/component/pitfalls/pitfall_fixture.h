@@ -45,19 +45,15 @@ class PitfallTest : public LockFixture {
   }
   // All nodes have the same lease; an earlier holder's, that has ended, may be there for a moment.
   void AwaitOneHolder(const std::string& name) {
-    testing::RequireWithin(
-        20s,
-        [&] {
-          const std::string first = nodes_[0].Command({"GET", KeyOf(name)});
-          std::string same;
-          for (std::size_t node = 0; node < nodes_.size(); ++node) same += first + "\n";
-          return first.starts_with('H') && ValuesOf(name) == same;
-        },
-        name + " to have one holder");
+    testing::RequireWithin(20s, name + " to have one holder", [&] {
+      const std::string first = nodes_[0].Command({"GET", KeyOf(name)});
+      std::string same;
+      for (std::size_t node = 0; node < nodes_.size(); ++node) same += first + "\n";
+      return first.starts_with('H') && ValuesOf(name) == same;
+    });
   }
   void AwaitEverywhere(char state, const std::string& name) {
-    testing::RequireWithin(
-        20s, [&] { return AllNodesSay(state, name); }, name + " to be " + state);
+    testing::RequireWithin(20s, name + " to be " + state, [&] { return AllNodesSay(state, name); });
   }
   // Until no node keeps the lease of that name by its own clock: by the holder's it ends earlier,
   // and a node that still has it refuses the next holder, who fills it much later.
@@ -68,17 +64,13 @@ class PitfallTest : public LockFixture {
         "local deadline = tonumber(string.sub(value, 2, 12), 16) "
         "return deadline < now[1] * 1000 + math.floor(now[2] / 1000) and 1 or 0";
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      testing::RequireWithin(
-          20s,
-          [&] {
-            return nodes_[node].Command({"EVAL", kExpired, "1", KeyOf(name)}) == "1";
-          },
-          name + " to expire");
+      testing::RequireWithin(20s, name + " to expire", [&] {
+        return nodes_[node].Command({"EVAL", kExpired, "1", KeyOf(name)}) == "1";
+      });
     }
   }
   static void AwaitLoss(const Lease& lease) {
-    testing::RequireWithin(
-        20s, [&] { return lease.stop_token().stop_requested(); }, "the loss");
+    testing::RequireWithin(20s, "the loss", [&] { return lease.stop_token().stop_requested(); });
   }
 };
 

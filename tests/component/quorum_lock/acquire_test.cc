@@ -113,8 +113,8 @@ TEST_P(QuorumLockTest, TakesAThousandNamesInAFewCallsEachForItself) {
   }
   EXPECT_EQ(tokens.size(), 999U);
   leases.clear();
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return counts.acquire_keys >= 1000U * nodes_.size(); }, "all nodes' answers"));
+  ASSERT_TRUE(WaitUntil(10s, "all nodes' answers",
+                        [&] { return counts.acquire_keys >= 1000U * nodes_.size(); }));
   EXPECT_LE(counts.acquire_calls, 3U * nodes_.size());  // 512 names a call, one for good measure
 }
 
@@ -198,8 +198,7 @@ TEST_P(QuorumLockTest, IsDestroyedWithinANodeTimeoutWhenNoNodeAnswers) {
   const auto held = lock->Acquire("name");
   ASSERT_TRUE(held);
   // With an acquire still unanswered somewhere, its release could not be sent in time.
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return AllNodesSay('H', "name"); }, "the grants"));
+  ASSERT_TRUE(WaitUntil(10s, "the grants", [&] { return AllNodesSay('H', "name"); }));
   PauseAll();
   const Instant start = BootClock::now();
   lock.reset();
@@ -207,8 +206,7 @@ TEST_P(QuorumLockTest, IsDestroyedWithinANodeTimeoutWhenNoNodeAnswers) {
   EXPECT_TRUE(held->stop_token().stop_requested());
   ResumeAll();
   // What was sent is read in the end.
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return AllNodesSay('F', "name"); }, "the releases"));
+  EXPECT_TRUE(WaitUntil(10s, "the releases", [&] { return AllNodesSay('F', "name"); }));
 }
 
 TEST_F(NodesTest, SaysWhatIsWrongWithTheNodes) {

@@ -42,15 +42,13 @@ class CancelTest : public EveryCount {
     });
   }
   void ExpectCancelled() {
-    EXPECT_TRUE(WaitUntil(
-        5s, [&] { return ended_.load(); }, "the cancelled call"));
+    EXPECT_TRUE(WaitUntil(5s, "the cancelled call", [&] { return ended_.load(); }));
     const std::lock_guard guard(mutex_);
     EXPECT_EQ(code_, "cancelled");
   }
   // Others get the name at once, and nothing of ours stands anywhere in the end.
   void ExpectNothingLeft() {
-    EXPECT_TRUE(WaitUntil(
-        10s, [&] { return !AnythingHeld(); }, "the aborts"));
+    EXPECT_TRUE(WaitUntil(10s, "the aborts", [&] { return !AnythingHeld(); }));
     const auto other = Connect();
     auto lease = other->Acquire("name", {.tries = 1});
     EXPECT_TRUE(lease) << lease.error().Line();
@@ -107,19 +105,14 @@ TEST_P(CancelTest, WhileSomeNodesHaveGrantedAndTheOthersAreAwaited) {
   const auto lock = Connect(options, moments);
   PauseQuorum();
   Begin(*lock);
-  EXPECT_TRUE(WaitUntil(
-      10s,
-      [&] {
-        return moments.tokens > 0 &&
-               (node_count() == 1 || StateAt(nodes_.size() - 1, "name") == 'H');
-      },
-      "the first grant"));
+  EXPECT_TRUE(WaitUntil(10s, "the first grant", [&] {
+    return moments.tokens > 0 && (node_count() == 1 || StateAt(nodes_.size() - 1, "name") == 'H');
+  }));
   EXPECT_FALSE(ended_);
   cancel_.request_stop();
   ExpectCancelled();
   ResumeAll();
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return AllNodesSay('F', "name"); }, "the aborts"));
+  EXPECT_TRUE(WaitUntil(10s, "the aborts", [&] { return AllNodesSay('F', "name"); }));
   ExpectNothingLeft();
 }
 
@@ -130,20 +123,17 @@ TEST_P(CancelTest, AfterNodesHaveTimedOutThatAnswerLate) {
   const auto lock = Connect(options, moments);
   PauseQuorum();
   Begin(*lock);
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return moments.timeouts >= static_cast<int>(quorum()); }, "the timeouts"));
+  EXPECT_TRUE(WaitUntil(10s, "the timeouts",
+                        [&] { return moments.timeouts >= static_cast<int>(quorum()); }));
   cancel_.request_stop();
   ExpectCancelled();
   ResumeAll();
-  EXPECT_TRUE(WaitUntil(
-      10s,
-      [&] {
-        for (std::size_t node = 0; node < quorum(); ++node) {
-          if (StateAt(node, "name") != 'F') return false;  // granted late, then aborted
-        }
-        return true;
-      },
-      "the late aborts"));
+  EXPECT_TRUE(WaitUntil(10s, "the late aborts", [&] {
+    for (std::size_t node = 0; node < quorum(); ++node) {
+      if (StateAt(node, "name") != 'F') return false;  // granted late, then aborted
+    }
+    return true;
+  }));
   ExpectNothingLeft();
 }
 
@@ -154,8 +144,7 @@ TEST_P(CancelTest, WhileItWaitsForAnotherHolder) {
   auto held = holder->Acquire("name");
   ASSERT_TRUE(held) << held.error().Line();
   Begin(*lock);
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return moments.contended >= 2; }, "rounds"));
+  EXPECT_TRUE(WaitUntil(10s, "rounds", [&] { return moments.contended >= 2; }));
   cancel_.request_stop();
   ExpectCancelled();
   EXPECT_TRUE(held->valid());
@@ -169,16 +158,14 @@ TEST_P(CancelTest, BetweenTheGrantAndItsBeingTold) {
   const auto lock = Connect(Options(), moments);
   Begin(*lock, {.ttl = 20s});
   ExpectCancelled();
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return AllNodesSay('F', "name"); }, "the releases"));
+  EXPECT_TRUE(WaitUntil(10s, "the releases", [&] { return AllNodesSay('F', "name"); }));
   ExpectNothingLeft();
 }
 
 TEST_P(CancelTest, AfterTheGrantTouchesNothing) {
   const auto lock = Connect();
   Begin(*lock, {.ttl = 20s});
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return ended_.load(); }, "the lease"));
+  ASSERT_TRUE(WaitUntil(10s, "the lease", [&] { return ended_.load(); }));
   cancel_.request_stop();
   EXPECT_EQ(Code(lock->Acquire("name", {.tries = 2})), "contended");
   EXPECT_TRUE(lease_.valid());

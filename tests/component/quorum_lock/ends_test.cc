@@ -30,8 +30,7 @@ class EndsTest : public EveryCount {
     return told_;
   }
   ::testing::AssertionResult IsTold() {
-    return WaitUntil(
-        10s, [&] { return !Told().empty(); }, "on_lost");
+    return WaitUntil(10s, "on_lost", [&] { return !Told().empty(); });
   }
   // What the nodes keep of the name, gone as by an operator's hand.
   void Forget() {
@@ -129,8 +128,7 @@ TEST_P(EndsTest, AReleaseThatTooFewNodesAnswerIsUnknown) {
   for (std::size_t node = 0; node < quorum(); ++node) nodes_[node].Pause();
   EXPECT_EQ(lease.Release(), ReleaseOutcome::kUnknown);
   ResumeAll();
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return !AnythingHeld(); }, "the late releases"));
+  EXPECT_TRUE(WaitUntil(10s, "the late releases", [&] { return !AnythingHeld(); }));
 }
 
 }  // namespace

@@ -23,8 +23,7 @@ class LeaseTest : public EveryCount {
     return std::move(*lease);
   }
   static ::testing::AssertionResult IsStopped(const Lease& lease, Millis limit) {
-    return WaitUntil(
-        limit, [&] { return lease.stop_token().stop_requested(); }, "the loss");
+    return WaitUntil(limit, "the loss", [&] { return lease.stop_token().stop_requested(); });
   }
 };
 
@@ -51,8 +50,7 @@ TEST_P(LeaseTest, EndsByItsOwnClockWithoutAWatchdog) {
     told_at = BootClock::now();
     told = true;
   });
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return told.load(); }, "the loss"));
+  ASSERT_TRUE(WaitUntil(10s, "the loss", [&] { return told.load(); }));
   EXPECT_GE(told_at, end);
   EXPECT_LT(told_at, end + 2s);
   EXPECT_FALSE(lease.valid());
@@ -83,8 +81,7 @@ TEST_P(LeaseTest, IsNotExtendedWhereNoQuorumAnswers) {
   EXPECT_TRUE(lease.valid());
   EXPECT_EQ(lease.Release(), ReleaseOutcome::kUnknown);
   ResumeAll();
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return AllNodesSay('F', "name"); }, "the late releases"));
+  EXPECT_TRUE(WaitUntil(10s, "the late releases", [&] { return AllNodesSay('F', "name"); }));
 }
 
 TEST_P(LeaseTest, IsLostWhenTheNodesLoseTheirMemory) {
@@ -147,8 +144,7 @@ TEST_P(LeaseTest, MarksTheNameDone) {
   EXPECT_EQ(Code(lease.Done()), "ended");
   EXPECT_EQ(Code(lease.Extend()), "ended");
   EXPECT_EQ(lease.Release(), ReleaseOutcome::kUnknown);
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return AllNodesSay('D', "name"); }, "the marks"));
+  EXPECT_TRUE(WaitUntil(10s, "the marks", [&] { return AllNodesSay('D', "name"); }));
   const auto again = lock->Acquire("name", {.wait = 10s});
   ASSERT_EQ(Code(again), "done");
   EXPECT_THAT(again.error().what, ::testing::HasSubstr("0000abcd"));
@@ -167,8 +163,7 @@ TEST_P(LeaseTest, CanBeTakenAndGivenBackFromCallbacks) {
     });
   };
   next();
-  EXPECT_TRUE(WaitUntil(
-      20s, [&] { return rounds == 20; }, "20 rounds"));
+  EXPECT_TRUE(WaitUntil(20s, "20 rounds", [&] { return rounds == 20; }));
 }
 
 }  // namespace

@@ -54,8 +54,7 @@ class LockFixture : public ::testing::Test {
     options.lock.max_ttl = max_ttl;
     options.creation = StoreCreation::kImmediate;
     const auto creator = Connect(options);
-    testing::RequireWithin(
-        20s, [this] { return StoreStands(); }, "the lock store");
+    testing::RequireWithin(20s, "the lock store", [this] { return StoreStands(); });
   }
   ~LockFixture() override {
     if (spoiled_ || HasFailure()) Shared().erase(servers_);
@@ -89,8 +88,8 @@ class LockFixture : public ::testing::Test {
     if (!lock) throw std::runtime_error(lock.error().Line());
     const auto ready = (*lock)->WaitReady(20s);
     if (!ready) throw std::runtime_error(ready.error().Line());
-    testing::RequireWithin(
-        20s, [&] { return observer.up == (1U << options.redis.nodes.size()) - 1; }, "all nodes");
+    testing::RequireWithin(20s, "all nodes",
+                           [&] { return observer.up == (1U << options.redis.nodes.size()) - 1; });
     return std::move(*lock);
   }
   std::unique_ptr<QuorumLock> Connect(const QuorumLock::Options& options) {

@@ -39,8 +39,7 @@ class WhereNodesAre : public LockFixture {
     auto lease = lock.Acquire("name", {.wait = 10s});
     ASSERT_TRUE(lease) << lease.error().Line();
     EXPECT_TRUE(lease->Extend());
-    EXPECT_TRUE(WaitUntil(
-        10s, [&] { return AllNodesSay('H', "name"); }, "the lock on all nodes"));
+    EXPECT_TRUE(WaitUntil(10s, "the lock on all nodes", [&] { return AllNodesSay('H', "name"); }));
     EXPECT_EQ(lease->Release(), ReleaseOutcome::kReleased);
   }
   // The three with a user of its own.
@@ -62,11 +61,9 @@ TEST_F(WhereNodesAre, AreReachedByUnixSocketsAndAgainAfterARestart) {
   const auto lock = LockFixture::Connect(options, notes);
   ExpectWorks(*lock);
   nodes_[1].Kill();
-  ASSERT_TRUE(WaitUntil(
-      20s, [&] { return notes.up == 0b101; }, "the end of the node"));
+  ASSERT_TRUE(WaitUntil(20s, "the end of the node", [&] { return notes.up == 0b101; }));
   nodes_[1].Start();
-  EXPECT_TRUE(WaitUntil(
-      20s, [&] { return notes.up == 0b111; }, "the node that was restarted"))
+  EXPECT_TRUE(WaitUntil(20s, "the node that was restarted", [&] { return notes.up == 0b111; }))
       << notes.All();
   ExpectWorks(*lock);
 }

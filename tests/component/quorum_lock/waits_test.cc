@@ -167,15 +167,12 @@ TEST_P(WakeUpTest, GivesAReleasedLockToWhoWaitsLongBeforeItWouldAskAgain) {
     if (result) lease = std::move(*result);
     got = true;
   });
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return SubscribersAre(1); }, "the subscriptions"));
+  ASSERT_TRUE(WaitUntil(10s, "the subscriptions", [&] { return SubscribersAre(1); }));
   EXPECT_FALSE(got);
   EXPECT_EQ(held.Release(), ReleaseOutcome::kReleased);
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return got.load(); }, "the lease"));
+  ASSERT_TRUE(WaitUntil(10s, "the lease", [&] { return got.load(); }));
   EXPECT_TRUE(lease.valid());
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return SubscribersAre(0); }, "nobody waits any more"));
+  EXPECT_TRUE(WaitUntil(10s, "nobody waits any more", [&] { return SubscribersAre(0); }));
 }
 
 TEST_P(WakeUpTest, CostsNoConnectionWhereNobodyWaits) {
@@ -191,11 +188,9 @@ TEST_P(WakeUpTest, IsNotNeededForTheLockWhereNothingIsTold) {
   std::atomic<bool> got{false};
   const DelayPolicy poll{.first = 50ms, .most = 50ms};
   lock->AcquireAsync("name", {.wait = 50s, .delay = poll}, [&](QuorumLock::Result) { got = true; });
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return SubscribersAre(1); }, "the subscriptions"));
+  ASSERT_TRUE(WaitUntil(10s, "the subscriptions", [&] { return SubscribersAre(1); }));
   held.Release();
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return got.load(); }, "the lease"));
+  EXPECT_TRUE(WaitUntil(10s, "the lease", [&] { return got.load(); }));
 }
 
 TEST_P(WakeUpTest, PollsNodesThatRefuseItAndSaysSoOnceEach) {
@@ -210,11 +205,9 @@ TEST_P(WakeUpTest, PollsNodesThatRefuseItAndSaysSoOnceEach) {
   std::atomic<bool> got{false};
   const DelayPolicy poll{.first = 50ms, .most = 50ms};
   lock->AcquireAsync("name", {.wait = 50s, .delay = poll}, [&](QuorumLock::Result) { got = true; });
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return told.no_wake_up == node_count(); }, "the notes"));
+  ASSERT_TRUE(WaitUntil(10s, "the notes", [&] { return told.no_wake_up == node_count(); }));
   EXPECT_EQ(held.Release(), ReleaseOutcome::kReleased) << "it cannot publish either";
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return got.load(); }, "the lease"));
+  EXPECT_TRUE(WaitUntil(10s, "the lease", [&] { return got.load(); }));
   EXPECT_EQ(told.no_wake_up, node_count());
 }
 
@@ -241,11 +234,9 @@ TEST_P(WakeUpTest, HandsANameThroughManyWaitersOneByOne) {
   for (const auto& lock : locks) {
     for (int i = 0; i < kEach; ++i) lock->AcquireAsync("name", waiting, use);
   }
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return SubscribersAre(3); }, "the subscriptions"));
+  ASSERT_TRUE(WaitUntil(10s, "the subscriptions", [&] { return SubscribersAre(3); }));
   held.Release();
-  EXPECT_TRUE(WaitUntil(
-      30s, [&] { return had == 3 * kEach; }, "all of them"));
+  EXPECT_TRUE(WaitUntil(30s, "all of them", [&] { return had == 3 * kEach; }));
   EXPECT_EQ(wrong, 0);
 }
 

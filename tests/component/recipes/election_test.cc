@@ -75,8 +75,7 @@ TEST_F(ElectionTest, HandsOverWhenTheLeaderResignsAndStandsAgain) {
   EXPECT_FALSE(two.IsLeader());
   two.Resign();  // nothing to give up
   one.Resign(Millis::max());
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return two.IsLeader(); }, "the other"));
+  ASSERT_TRUE(WaitUntil(10s, "the other", [&] { return two.IsLeader(); }));
   EXPECT_FALSE(one.IsLeader());
   EXPECT_FALSE(one.Current());
   EXPECT_GT(two.Current()->token, first);
@@ -115,8 +114,7 @@ TEST_F(ElectionTest, DeposesAheadOfTheLeasesEndWhenTheNodesAreGone) {
   // on_elected blocks until it is told by the term itself.
   options.on_elected = [&](const Term& term) {
     calls.Add("elected");
-    EXPECT_TRUE(WaitUntil(
-        20s, [&] { return term.deposed.stop_requested(); }, "the term's end"));
+    EXPECT_TRUE(WaitUntil(20s, "the term's end", [&] { return term.deposed.stop_requested(); }));
     stopped_at = BootClock::now();
   };
   options.on_deposed = [&](const Term&, const Error& why) {
@@ -130,14 +128,12 @@ TEST_F(ElectionTest, DeposesAheadOfTheLeasesEndWhenTheNodesAreGone) {
   ASSERT_TRUE(WaitUntil(10s, [&] { return election.IsLeader(); }));
   for (std::size_t i = 0; i < 3; ++i) store_.nodes()[i].Pause();
   const Instant paused_at = BootClock::now();
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return deposed.load(); }, "the deposition"));
+  ASSERT_TRUE(WaitUntil(10s, "the deposition", [&] { return deposed.load(); }));
   for (std::size_t i = 0; i < 3; ++i) store_.nodes()[i].Resume();
   // No extension was granted after the pause, so the lease ends at most a ttl after it.
   EXPECT_LT(deposed_at, paused_at + 1500ms - 600ms + 500ms);
   EXPECT_LE(stopped_at, deposed_at);
-  ASSERT_TRUE(WaitUntil(
-      20s, [&] { return calls.All().size() >= 3; }, "the next term"));
+  ASSERT_TRUE(WaitUntil(20s, "the next term", [&] { return calls.All().size() >= 3; }));
   EXPECT_EQ(calls.All()[0], "elected");
   EXPECT_EQ(calls.All()[1], "lost");
   store_.nodes()[0].Command({"PING"});
@@ -213,8 +209,7 @@ class Candidates {
   // The candidate of a reign after the first `count`.
   [[nodiscard]] int LeaderAfter(std::size_t count) const {
     int leader = -1;
-    EXPECT_TRUE(WaitUntil(
-        20s, [&] { return Reigns().size() > count; }, "the next leader"));
+    EXPECT_TRUE(WaitUntil(20s, "the next leader", [&] { return Reigns().size() > count; }));
     const auto reigns = Reigns();
     if (!reigns.empty()) leader = reigns.rbegin()->second.candidate;
     return leader;
@@ -266,17 +261,13 @@ TEST(ElectionAmongProcesses, HasOneLeaderAtATimeOverKillsAndAFreeze) {
   EXPECT_EQ(candidates.LateLines(), 0);
   candidates[frozen].Kill(SIGCONT);
   // What the frozen leader still writes is known by its token.
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return candidates.LateLines() > 0; }, "the late write"));
-  EXPECT_TRUE(WaitUntil(
-      10s,
-      [&] {
-        const auto all = candidates.Reigns();
-        return std::any_of(all.begin(), all.end(), [&](const auto& reign) {
-          return reign.second.candidate == frozen && reign.second.deposed != 0;
-        });
-      },
-      "the frozen leader's deposition"));
+  EXPECT_TRUE(WaitUntil(10s, "the late write", [&] { return candidates.LateLines() > 0; }));
+  EXPECT_TRUE(WaitUntil(10s, "the frozen leader's deposition", [&] {
+    const auto all = candidates.Reigns();
+    return std::any_of(all.begin(), all.end(), [&](const auto& reign) {
+      return reign.second.candidate == frozen && reign.second.deposed != 0;
+    });
+  }));
   candidates[next].Kill(SIGTERM);
   EXPECT_EQ(candidates[next].Wait(10s), 0);
   EXPECT_GE(candidates.LeaderAfter(reigns + 1), 0);

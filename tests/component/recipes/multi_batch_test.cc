@@ -97,10 +97,10 @@ TEST_F(MultiLockTest, WaitsForTheFirstThatIsTakenWithoutHoldingWhatComesBehind) 
   std::thread waiting([&] {
     multi = AcquireMulti({{*lock_, "c"}, {*lock_, "a"}, {*lock_, "b"}}, {.wait = 20s});
   });
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return Code(other_->Acquire("a")) == "contended"; }, "the prefix"));
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return Code(other_->Acquire("c")).empty(); }, "what comes behind"));
+  EXPECT_TRUE(
+      WaitUntil(10s, "the prefix", [&] { return Code(other_->Acquire("a")) == "contended"; }));
+  EXPECT_TRUE(
+      WaitUntil(10s, "what comes behind", [&] { return Code(other_->Acquire("c")).empty(); }));
   theirs->Release();
   waiting.join();
   ASSERT_EQ(Code(multi), "");
@@ -141,8 +141,7 @@ TEST_F(MultiLockTest, StopsItsTokenWhenOneIsLostAndHoldsTheOthers) {
   store_.Wrest("b");
   const auto theirs = other_->Acquire("b");
   ASSERT_TRUE(theirs);
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return multi->stop_token().stop_requested(); }, "the loss"));
+  EXPECT_TRUE(WaitUntil(10s, "the loss", [&] { return multi->stop_token().stop_requested(); }));
   EXPECT_FALSE(multi->valid());
   EXPECT_EQ(Code(multi->Extend()), "lost");
   EXPECT_EQ(Code(other_->Acquire("a")), "contended");
@@ -160,8 +159,8 @@ TEST_F(MultiLockTest, ReturnsLeasesThatAllHaveMinValidityLeftAfterALongWait) {
     multi = AcquireMulti({{*lock_, "a"}, {*lock_, "b"}},
                          {.wait = 20s, .ttl = 3s, .min_validity = 2s, .watchdog = false});
   });
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return Code(other_->Acquire("a")) == "contended"; }, "the prefix"));
+  EXPECT_TRUE(
+      WaitUntil(10s, "the prefix", [&] { return Code(other_->Acquire("a")) == "contended"; }));
   const Instant enough = BootClock::now() + 1500ms;
   EXPECT_TRUE(WaitUntil(10s, [&] { return BootClock::now() > enough; }));
   theirs->Release();

@@ -83,8 +83,7 @@ TEST_F(ReentrantLockTest, LosesAllHoldsWithTheLeaseAndRefusesNewOnesBeforeTheyHa
   store_.Wrest("name");
   const auto theirs = elsewhere_->Acquire("name");
   ASSERT_TRUE(theirs);
-  ASSERT_TRUE(WaitUntil(
-      10s, [&] { return inner->stop_token().stop_requested(); }, "the loss"));
+  ASSERT_TRUE(WaitUntil(10s, "the loss", [&] { return inner->stop_token().stop_requested(); }));
   EXPECT_FALSE(outer->valid());
   EXPECT_EQ(Code(reentrant_.Acquire("name", "job-1", {.wait = 10s})), "lost");
   EXPECT_EQ(outer->Release(), ReleaseOutcome::kExpired);
@@ -109,8 +108,8 @@ TEST_F(ReentrantLockTest, LetsTwoThreadsOfOneOwnerShareTheAnswerToOneQuestion) {
   }
   EXPECT_TRUE(WaitUntil(5s, [&] { return asking == 4; }));
   // One that does not wait, and one that gives up, are not held up by those that do.
-  EXPECT_TRUE(WaitUntil(
-      5s, [&] { return Code(reentrant_.Acquire("name", "job-1")) == "contended"; }, "a refusal"));
+  EXPECT_TRUE(WaitUntil(5s, "a refusal",
+                        [&] { return Code(reentrant_.Acquire("name", "job-1")) == "contended"; }));
   std::stop_source cancel;
   cancel.request_stop();
   EXPECT_EQ(Code(reentrant_.Acquire("name", "job-1", {.wait = 20s, .cancel = cancel.get_token()})),

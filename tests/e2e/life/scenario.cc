@@ -252,9 +252,8 @@ void Scenario::FreezeOne() {
   {
     const Held held(*this);
     Feed(600, 600);
-    RequireWithin(
-        seconds(180), [&] { return (frozen_ = FindHolder()) >= 0; },
-        "a worker that holds leases in every pipeline that is held");
+    RequireWithin(seconds(180), "a worker that holds leases in every pipeline that is held",
+                  [&] { return (frozen_ = FindHolder()) >= 0; });
     team_[static_cast<std::size_t>(frozen_)].Pause();
   }
   Feed(1000, 400);
@@ -277,8 +276,7 @@ void Scenario::FreezeOne() {
   }
   WorkerProcess& frozen = team_[static_cast<std::size_t>(frozen_)];
   frozen.Resume();
-  RequireWithin(
-      seconds(180), [&] { return frozen.Ready(); }, "the thawed worker to come back");
+  RequireWithin(seconds(180), "the thawed worker to come back", [&] { return frozen.Ready(); });
 }
 
 // However slow the machine is: it must get on.
@@ -287,36 +285,28 @@ void Scenario::AwaitCommitted(const Combination& combination) {
   auto committed =
       Servers::Kafka().admin().CommittedOffsets(combination.Name(), combination.Topic());
   auto moved = Clock::now();
-  RequireWithin(
-      seconds(600),
-      [&] {
-        if (CommittedToTheEnd(Servers::Kafka(), combination.Name(), combination.Topic()))
-          return true;
-        auto now =
-            Servers::Kafka().admin().CommittedOffsets(combination.Name(), combination.Topic());
-        if (now != committed) {
-          committed = std::move(now);
-          moved = Clock::now();
-        }
-        if (Clock::now() - moved < seconds(90)) return false;
-        throw std::runtime_error("no offset was committed for 90 s of " + combination.Name());
-      },
-      "all offsets to be committed of " + combination.Name());
+  RequireWithin(seconds(600), "all offsets to be committed of " + combination.Name(), [&] {
+    if (CommittedToTheEnd(Servers::Kafka(), combination.Name(), combination.Topic())) return true;
+    auto now = Servers::Kafka().admin().CommittedOffsets(combination.Name(), combination.Topic());
+    if (now != committed) {
+      committed = std::move(now);
+      moved = Clock::now();
+    }
+    if (Clock::now() - moved < seconds(90)) return false;
+    throw std::runtime_error("no offset was committed for 90 s of " + combination.Name());
+  });
 }
 
 void Scenario::Finish() {
   for (const Combination& combination : AllCombinations()) AwaitCommitted(combination);
-  RequireWithin(
-      seconds(60),
-      [&] {
-        team_.Look();
-        double busy = 0;
-        for (WorkerProcess* worker : team_.Running()) {
-          busy += worker->Last("fencepost_records_in_flight");
-        }
-        return busy == 0;
-      },
-      "nothing to be in flight");
+  RequireWithin(seconds(60), "nothing to be in flight", [&] {
+    team_.Look();
+    double busy = 0;
+    for (WorkerProcess* worker : team_.Running()) {
+      busy += worker->Last("fencepost_records_in_flight");
+    }
+    return busy == 0;
+  });
   team_.Look();
   if (const std::string trouble = team_.StopAll(); !trouble.empty()) {
     throw std::runtime_error(trouble);

@@ -95,12 +95,10 @@ class LockNodesTest : public PipelineTest {
     EXPECT_EQ(worker.Stop(), 0) << worker.Log();
     WorkerProcess& next = team_->Add(worker.name());
     const std::string http = fmt::format("127.0.0.1:{}", next.port());
-    EXPECT_TRUE(WaitUntil(
-        kLong,
-        [&] {
-          return Tool({"health", "--http", http, "--ready"}).exit_code == 0;
-        },
-        "the worker to be ready"))
+    EXPECT_TRUE(WaitUntil(kLong, "the worker to be ready",
+                          [&] {
+                            return Tool({"health", "--http", http, "--ready"}).exit_code == 0;
+                          }))
         << next.Readiness() << team_->Tails();
     return next;
   }
@@ -111,24 +109,21 @@ class LockNodesTest : public PipelineTest {
   // `fencepost locks status FILE`, until it says `ok` of all nodes.
   void ExpectAllOk() {
     Finished status;
-    EXPECT_TRUE(WaitUntil(
-        kLong,
-        [&] {
-          status = Tool({"locks", "status", file()});
-          return Times(status.output, " ok, store ") == nodes_.size();
-        },
-        "all nodes to be ok"))
+    EXPECT_TRUE(WaitUntil(kLong, "all nodes to be ok",
+                          [&] {
+                            status = Tool({"locks", "status", file()});
+                            return Times(status.output, " ok, store ") == nodes_.size();
+                          }))
         << status.output << status.error_output;
   }
   // What the worker itself says of a node: it answers, and counts.
   void ExpectCounts(WorkerProcess& worker, const std::string& node) {
-    EXPECT_TRUE(WaitUntil(
-        kLong,
-        [&] {
-          return worker.Now("fencepost_redis_node_up", {{"node", node}}) == 1 &&
-                 worker.Now("fencepost_redis_node_quarantined", {{"node", node}}) == 0;
-        },
-        "node " + node + " to count again"))
+    EXPECT_TRUE(WaitUntil(kLong, "node " + node + " to count again",
+                          [&] {
+                            return worker.Now("fencepost_redis_node_up", {{"node", node}}) == 1 &&
+                                   worker.Now("fencepost_redis_node_quarantined",
+                                              {{"node", node}}) == 0;
+                          }))
         << worker.Get("/status").body << worker.Log();
   }
   static std::size_t Times(const std::string& text, const std::string& part) {

@@ -16,8 +16,7 @@ TEST_F(Replacement, OfANodeUnderLoadDoublesNothingAndTheNewOneCounts) {
   ExpectCounts(first, "a");
   // The old list's quorum without the node that is gone meets each quorum of the new one.
   const int by_old = WrittenBy("worker-2");
-  EXPECT_TRUE(WaitUntil(
-      kLong, [&] { return WrittenBy("worker-2") > by_old; }, "the old list"));
+  EXPECT_TRUE(WaitUntil(kLong, "the old list", [&] { return WrittenBy("worker-2") > by_old; }));
   WorkerProcess& second = Roll((*team_)[1]);
   ExpectAllOk();
   ExpectCounts(second, "a");
@@ -34,16 +33,15 @@ TEST_F(Replacement, OfANodeThatStillRunsStopsWhoListsItAndNobodyElse) {
   Write();
   WorkerProcess& left = (*team_)[1];
   WorkerProcess& first = Roll((*team_)[0]);
-  EXPECT_TRUE(WaitUntil(
-      kLong, [&] { return left.Readiness().find("it was replaced") != std::string::npos; },
-      "the worker with the old list to say so"))
+  EXPECT_TRUE(
+      WaitUntil(kLong, "the worker with the old list to say so",
+                [&] { return left.Readiness().find("it was replaced") != std::string::npos; }))
       << left.Readiness() << left.Log();
   load_->Stop();  // it waits for all of its records, and worker-2 does none any more
   const int by_old = WrittenBy("worker-2");
   const int by_new = WrittenBy("worker-1");
   orders_.Produce(200);
-  EXPECT_TRUE(WaitUntil(
-      kLong, [&] { return WrittenBy("worker-1") >= by_new + 50; }, "work"));
+  EXPECT_TRUE(WaitUntil(kLong, "work", [&] { return WrittenBy("worker-1") >= by_new + 50; }));
   EXPECT_EQ(WrittenBy("worker-2"), by_old);
   ExpectCounts(first, "a");
   ExpectCounts(Roll(left), "a");

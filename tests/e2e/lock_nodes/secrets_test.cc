@@ -28,7 +28,7 @@ class Password : public LockNodesTest {
         return Times(status.output, " ok, store ") == (others_refuse_it ? i + 1 : nodes_.size()) &&
                refused == (others_refuse_it ? nodes_.size() - i - 1 : 0);
       };
-      ASSERT_TRUE(WaitUntil(kLong, all, "the nodes to take the password"))
+      ASSERT_TRUE(WaitUntil(kLong, "the nodes to take the password", all))
           << status.output << status.error_output;
       for (WorkerProcess* worker : team_->Running()) {
         ExpectCounts(*worker, std::string(1, static_cast<char>('a' + i)));
@@ -88,10 +88,9 @@ TEST_F(Tls, IsGivenToAStoreThatStandsWithAllWorkersStoppedAndTheNodesKeepWhatThe
   }
   for (const char* name : {"worker-1", "worker-2"}) team_->Add(name);
   load_.emplace(orders_, *table_);
-  EXPECT_TRUE(WaitUntil(
-      kLong, [&] { return (*team_)[2].Readiness().find("quarantine") != std::string::npos; },
-      "the worker to wait for the quarantine"))
-      << (*team_)[2].Readiness();
+  EXPECT_TRUE(WaitUntil(kLong, "the worker to wait for the quarantine", [&] {
+    return (*team_)[2].Readiness().find("quarantine") != std::string::npos;
+  })) << (*team_)[2].Readiness();
   ExpectWorkGoesOn();
   ExpectAllOk();
   ExpectTheTruth();

@@ -64,10 +64,9 @@ TEST_F(BadRecord, WithOtherContentIsSkippedByDefaultAndTheLogNamesBothPositions)
   Send(0, R"({"order_id":"o-3","amount":4711})");
   orders.Produce(5);
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(WaitUntil(
-      seconds(40), [&] { return CommittedToTheEnd(Kafka(), name_, name_); },
-      "all offsets to be committed"))
-      << worker.Log();
+  EXPECT_TRUE(WaitUntil(seconds(40), "all offsets to be committed", [&] {
+    return CommittedToTheEnd(Kafka(), name_, name_);
+  })) << worker.Log();
   EXPECT_EQ(worker.Now("fencepost_id_conflicts_total"), 1);
   EXPECT_THAT(worker.Log(), HasSubstr("the id was processed with other content: the ledger holds "
                                       "the id from " +

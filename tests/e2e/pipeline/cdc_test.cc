@@ -88,17 +88,14 @@ TEST_F(PipelineTest, ACopyMadeOfDebeziumsEnvelopesEqualsTheTableThroughAKill) {
   source.Change(kChanges / 2);
   WorkerTeam team({.files = {folder_.Write("cdc.yaml", text)}});
   team.Start(2);
-  ASSERT_TRUE(WaitUntil(
-      seconds(60), [&] { return table_->Value("SELECT count(*) > 20 FROM customers") == "t"; },
-      "the copy to begin"))
-      << team.Tails();
+  ASSERT_TRUE(WaitUntil(seconds(60), "the copy to begin", [&] {
+    return table_->Value("SELECT count(*) > 20 FROM customers") == "t";
+  })) << team.Tails();
   source.Change(kChanges / 2);
   team[0].Kill();
-  ASSERT_TRUE(WaitUntil(
-      seconds(90),
-      [&] { return CommittedToTheEnd(Kafka(), "customers-cdc", "shop.public.customers"); },
-      "all offsets to be committed"))
-      << team.Tails();
+  ASSERT_TRUE(WaitUntil(seconds(90), "all offsets to be committed", [&] {
+    return CommittedToTheEnd(Kafka(), "customers-cdc", "shop.public.customers");
+  })) << team.Tails();
   EXPECT_EQ(table_->Value("SELECT string_agg(format('{\"id\":%s,\"name\":%s,\"email\":%s,"
                           "\"updated_at\":%s}', id, to_json(name), coalesce(to_json(email)::text,"
                           " 'null'), (extract(epoch from updated_at) * 1000000)::bigint) || E'\\n',"

@@ -9,10 +9,9 @@ class ChangedFile : public PipelineTest {
   // Effects once a worker with this file has done all that it finds.
   int EffectsAfter(const PipelineText& text, const std::string& group) {
     WorkerProcess worker(Worker(text));
-    EXPECT_TRUE(WaitUntil(
-        std::chrono::seconds(60), [&] { return CommittedToTheEnd(Kafka(), group, name_); },
-        "the offsets of " + group))
-        << worker.Log();
+    EXPECT_TRUE(WaitUntil(std::chrono::seconds(60), "the offsets of " + group, [&] {
+      return CommittedToTheEnd(Kafka(), group, name_);
+    })) << worker.Log();
     EXPECT_EQ(worker.Stop(), 0) << worker.Log();
     return table_->Count();
   }

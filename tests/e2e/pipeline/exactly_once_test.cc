@@ -38,9 +38,8 @@ class ExactlyOnce : public PipelineTest {
     return team_.Sum("fencepost_records_processed_total");
   }
   ::testing::AssertionResult EffectsGrowBeyond(int rows) {
-    return WaitUntil(
-        seconds(60), [&] { return table_->Count() > rows; },
-        fmt::format("more than {} effects", rows));
+    return WaitUntil(seconds(60), fmt::format("more than {} effects", rows),
+                     [&] { return table_->Count() > rows; });
   }
 
   void KillOne();
@@ -74,34 +73,27 @@ void ExactlyOnce::FreezeOne() {
   {
     const TableLock lock(*table_);
     orders_.Produce(2000);
-    ASSERT_TRUE(WaitUntil(
-        seconds(30),
-        [&] {
-          for (WorkerProcess* worker : team_.Running()) {
-            if (worker->Now("fencepost_locks_held") > 100) frozen = worker;
-          }
-          return frozen != nullptr;
-        },
-        "a worker that holds more than 100 leases"));
+    ASSERT_TRUE(WaitUntil(seconds(30), "a worker that holds more than 100 leases", [&] {
+      for (WorkerProcess* worker : team_.Running()) {
+        if (worker->Now("fencepost_locks_held") > 100) frozen = worker;
+      }
+      return frozen != nullptr;
+    }));
     frozen->Pause();
   }
-  EXPECT_TRUE(WaitUntil(
-      seconds(40),
-      [&] {
-        team_.Look();
-        return team_.Sum("fencepost_lock_takeovers_total") > before;
-      },
-      "others to take over what the frozen worker had leased"));
+  EXPECT_TRUE(WaitUntil(seconds(40), "others to take over what the frozen worker had leased", [&] {
+    team_.Look();
+    return team_.Sum("fencepost_lock_takeovers_total") > before;
+  }));
   frozen->Resume();
-  EXPECT_TRUE(WaitUntil(
-      seconds(40), [&] { return frozen->Ready(); }, "the thawed worker to come back"));
+  EXPECT_TRUE(
+      WaitUntil(seconds(40), "the thawed worker to come back", [&] { return frozen->Ready(); }));
 }
 
 void ExactlyOnce::AddOne() {
   WorkerProcess& more = team_.Add();
-  EXPECT_TRUE(WaitUntil(
-      seconds(40), [&] { return more.Now("fencepost_partitions_assigned") > 0; },
-      "the further worker to get partitions"));
+  EXPECT_TRUE(WaitUntil(seconds(40), "the further worker to get partitions",
+                        [&] { return more.Now("fencepost_partitions_assigned") > 0; }));
 }
 
 // It comes back empty, under quarantine, and the other four carry on meanwhile.
@@ -110,12 +102,9 @@ void ExactlyOnce::WipeANode() {
   const std::string letter(1, static_cast<char>('a' + wiped_));
   Nodes()[static_cast<std::size_t>(wiped_)].Restart(RedisServer::Data::kWipe);
   WorkerProcess& witness = AnyRunning();
-  EXPECT_TRUE(WaitUntil(
-      seconds(20),
-      [&] {
-        return witness.Now("fencepost_redis_node_quarantined", {{"node", letter}}) == 1;
-      },
-      "the wiped node to be quarantined"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "the wiped node to be quarantined", [&] {
+    return witness.Now("fencepost_redis_node_quarantined", {{"node", letter}}) == 1;
+  }));
   const int rows = table_->Count();
   orders_.Produce(1000);
   EXPECT_TRUE(EffectsGrowBeyond(rows));
@@ -155,28 +144,21 @@ TEST_F(ExactlyOnce, HoldsThroughKillsFreezesRebalancesAWipedNodeAndADeploy) {
     ASSERT_FALSE(HasFailure()) << team_.Tails();
   }
   orders_.Produce(kRecords - orders_.produced());
-  ASSERT_TRUE(WaitUntil(
-      seconds(120), [&] { return CommittedToTheEnd(Kafka(), name_, name_); },
-      "all offsets to be committed"))
-      << team_.Tails();
-  EXPECT_TRUE(WaitUntil(
-      seconds(20),
-      [&] {
-        team_.Look();
-        double lag = 0;
-        for (WorkerProcess* worker : team_.Running())
-          lag += worker->Last("fencepost_consumer_lag_records");
-        return lag == 0;
-      },
-      "the lag to be 0"));
+  ASSERT_TRUE(WaitUntil(seconds(120), "all offsets to be committed", [&] {
+    return CommittedToTheEnd(Kafka(), name_, name_);
+  })) << team_.Tails();
+  EXPECT_TRUE(WaitUntil(seconds(20), "the lag to be 0", [&] {
+    team_.Look();
+    double lag = 0;
+    for (WorkerProcess* worker : team_.Running())
+      lag += worker->Last("fencepost_consumer_lag_records");
+    return lag == 0;
+  }));
   const std::string letter(1, static_cast<char>('a' + wiped_));
-  EXPECT_TRUE(WaitUntil(
-      seconds(20),
-      [&] {
-        auto* witness = team_.Running().front();
-        return witness->Now("fencepost_redis_node_quarantined", {{"node", letter}}) == 0;
-      },
-      "the wiped node's quarantine to end"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "the wiped node's quarantine to end", [&] {
+    auto* witness = team_.Running().front();
+    return witness->Now("fencepost_redis_node_quarantined", {{"node", letter}}) == 0;
+  }));
   EXPECT_EQ(team_.StopAll(), "");
   ExpectTheTruth();
   if (HasFailure()) ADD_FAILURE() << team_.Tails();

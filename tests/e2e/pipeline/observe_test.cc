@@ -80,7 +80,7 @@ TEST_F(ObserveOutages, ReadyAndStatusNameAllThatIsAwayTheGravestFirst) {
     return all.find("no quorum") != all.npos && all.find("effects") != all.npos &&
            all.find("does not exist (yet)") != all.npos;
   };
-  ASSERT_TRUE(WaitUntil(seconds(30), three, "three reasons")) << worker.Readiness();
+  ASSERT_TRUE(WaitUntil(seconds(30), "three reasons", three)) << worker.Readiness();
   const auto pipeline = nlohmann::json::parse(worker.Get("/status").body)["pipelines"][0];
   const auto reasons = pipeline["reasons"].get<std::vector<std::string>>();
   ASSERT_EQ(reasons.size(), 3U);

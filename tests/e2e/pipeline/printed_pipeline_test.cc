@@ -45,18 +45,15 @@ TEST(PrintedPipeline, WaitsOutTheQuarantineOfRestartedNodesThenRunsOnAnOlderKafk
   orders.Produce(kRecords);
   WorkerTeam team({.files = {folder.Write("orders.yaml", text)}});
   team.Start(3);
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return team[0].Readiness().find("quarantine") != std::string::npos; },
-      "a worker to say that the lock nodes are in quarantine"))
-      << team[0].Readiness();
+  EXPECT_TRUE(WaitUntil(seconds(20), "a worker to say that the lock nodes are in quarantine", [&] {
+    return team[0].Readiness().find("quarantine") != std::string::npos;
+  })) << team[0].Readiness();
   EXPECT_EQ(shop.Count(), 0);
-  EXPECT_TRUE(WaitUntil(
-      seconds(40), [&] { return team.AllReady(); }, "all workers to be ready"))
+  EXPECT_TRUE(WaitUntil(seconds(40), "all workers to be ready", [&] { return team.AllReady(); }))
       << team.Tails();
-  EXPECT_TRUE(WaitUntil(
-      seconds(60), [&] { return CommittedToTheEnd(kafka, "orders", "orders"); },
-      "all offsets to be committed"))
-      << team.Tails();
+  EXPECT_TRUE(WaitUntil(seconds(60), "all offsets to be committed", [&] {
+    return CommittedToTheEnd(kafka, "orders", "orders");
+  })) << team.Tails();
   EXPECT_EQ(team.StopAll(), "");
   team.Look();
   EXPECT_EQ(shop.Audit("orders", orders.unique()), "");

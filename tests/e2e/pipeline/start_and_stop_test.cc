@@ -21,11 +21,9 @@ TEST_F(StartAndStop, LatestTakesWhatComesAfterItsFirstStartAlsoWhileNoWorkerRuns
   orders.Produce(50);
   {
     WorkerProcess worker(Worker(text));
-    ASSERT_TRUE(WaitUntil(
-        seconds(30),
-        [&] { return worker.Ready() && worker.Now("fencepost_partitions_assigned") == 4; },
-        "the worker to have its partitions"))
-        << worker.Log();
+    ASSERT_TRUE(WaitUntil(seconds(30), "the worker to have its partitions", [&] {
+      return worker.Ready() && worker.Now("fencepost_partitions_assigned") == 4;
+    })) << worker.Log();
     worker.Kill();
   }
   orders.Produce(50);

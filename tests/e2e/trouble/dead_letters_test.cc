@@ -90,14 +90,10 @@ TEST_F(DeadLetterTopic, ThatRefusesOneLetterIsNamedByAWorkerThatIsReadyAllTheSam
   SendOrder(1, "o-1", "k");
   WorkerProcess worker(Worker(text));
   EXPECT_TRUE(Effects(1)) << worker.Log();
-  EXPECT_TRUE(WaitUntil(
-      seconds(20),
-      [&] {
-        const auto ready = worker.Get("/ready");
-        return ready.status == 200 && ready.body.find("dead letters: ") != std::string::npos;
-      },
-      "the letter to be named"))
-      << worker.Readiness();
+  EXPECT_TRUE(WaitUntil(seconds(20), "the letter to be named", [&] {
+    const auto ready = worker.Get("/ready");
+    return ready.status == 200 && ready.body.find("dead letters: ") != std::string::npos;
+  })) << worker.Readiness();
   EXPECT_THAT(worker.Get("/ready").body,
               AllOf(HasSubstr(name_ + "/0/0 waits: raise max.message.bytes of " + DeadTopic())));
   EXPECT_EQ(Committed()[0], 0);
@@ -111,9 +107,9 @@ TEST_F(DeadLetterTopic, ThatIsMissingPausesThePipelineUntilItIsCreated) {
   text.more = fmt::format("dead_letter: {{topic: {}}}\n", DeadTopic());
   Send(0, R"({"amount":4711})");
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Readiness().find("dead letters") != std::string::npos; },
-      "the worker to say that dead letters cannot be published"))
+  EXPECT_TRUE(
+      WaitUntil(seconds(20), "the worker to say that dead letters cannot be published",
+                [&] { return worker.Readiness().find("dead letters") != std::string::npos; }))
       << worker.Readiness();
   EXPECT_THAT(worker.Readiness(),
               AllOf(HasSubstr("not ready: "), HasSubstr(DeadTopic()),
@@ -126,15 +122,13 @@ TEST_F(DeadLetterTopic, ThatIsMissingPausesThePipelineUntilItIsCreated) {
   Orders orders(Kafka().bootstrap(), name_, 2);
   orders.Produce(100);
   const double errors = worker.Last("fencepost_dead_letter_errors_total");
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Now("fencepost_dead_letter_errors_total") > errors; },
-      "publishing to be tried again"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "publishing to be tried again",
+                        [&] { return worker.Now("fencepost_dead_letter_errors_total") > errors; }));
   EXPECT_EQ(worker.Last("fencepost_records_consumed_total"), 1);
   EXPECT_EQ(table_->Value("SELECT count(*) FROM effects"), "0");
   Kafka().CreateTopic(DeadTopic(), 1);
   EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_TRUE(WaitUntil(
-      seconds(10), [&] { return worker.Ready(); }, "the worker to be ready"));
+  EXPECT_TRUE(WaitUntil(seconds(10), "the worker to be ready", [&] { return worker.Ready(); }));
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
   EXPECT_THAT(worker.Log(), AllOf(HasSubstr("dead_letter_failed"), HasSubstr(name_ + "/0/0")));
   EXPECT_EQ(Letters().size(), 1u);

@@ -23,10 +23,9 @@ TEST_F(ExampleHandler, GreetsEachNameOnceAndStopsOnSigterm) {
   producer.Flush();
   Process example({.argv = {testing::FencepostBinary() + "_example_handler", Kafka().bootstrap(),
                             "names", nodes.list(), table_->dsn()}});
-  EXPECT_TRUE(WaitUntil(
-      seconds(30), [&] { return CommittedToTheEnd(Kafka(), "greetings", "names"); },
-      "all names to be greeted"))
-      << example.Output();
+  EXPECT_TRUE(WaitUntil(seconds(30), "all names to be greeted", [&] {
+    return CommittedToTheEnd(Kafka(), "greetings", "names");
+  })) << example.Output();
   example.Kill(SIGTERM);
   EXPECT_EQ(example.Wait(seconds(10)), 0) << example.Output();
   EXPECT_EQ(table_->Value("SELECT count(*) || ' of ' || count(DISTINCT name) FROM greetings"

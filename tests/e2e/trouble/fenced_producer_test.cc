@@ -20,18 +20,16 @@ TEST_F(FencedProducer, EndsTheFirstOfTwoWorkersThatShareAName) {
   text.output = fmt::format("output: {{kafka: {{topic: {}}}}}\n", out);
   Orders orders(Kafka().bootstrap(), name_, 2);
   const auto written = [&](std::size_t least) {
-    return WaitUntil(
-        seconds(20), [&] { return ReadTopic(Kafka().bootstrap(), out).size() >= least; },
-        fmt::format("{} records in {}", least, out));
+    return WaitUntil(seconds(20), fmt::format("{} records in {}", least, out),
+                     [&] { return ReadTopic(Kafka().bootstrap(), out).size() >= least; });
   };
   WorkerProcess first(Worker(text));
   orders.Produce(200);
   ASSERT_TRUE(written(200)) << first.Log();
   WorkerProcess second(Worker(text));
-  ASSERT_TRUE(WaitUntil(
-      seconds(20), [&] { return second.Now("fencepost_partitions_assigned") == 1; },
-      "the second worker to have a partition"))
-      << second.Log();
+  ASSERT_TRUE(WaitUntil(seconds(20), "the second worker to have a partition", [&] {
+    return second.Now("fencepost_partitions_assigned") == 1;
+  })) << second.Log();
   orders.Produce(200);
   EXPECT_EQ(first.Wait(seconds(15)), 1) << first.Log();
   EXPECT_THAT(first.ErrorLines(),

@@ -26,14 +26,10 @@ class FlowControl : public TroubleTest {
   double MostWhileTheTableIsLocked(WorkerProcess& worker, std::string_view metric,
                                    double paused_seconds) {
     double most = 0;
-    EXPECT_TRUE(WaitUntil(
-        seconds(30),
-        [&] {
-          most = std::max(most, worker.Now(metric));
-          return worker.Last("fencepost_backpressure_seconds_total") >= paused_seconds;
-        },
-        "the pipeline to be paused for long"))
-        << worker.Log();
+    EXPECT_TRUE(WaitUntil(seconds(30), "the pipeline to be paused for long", [&] {
+      most = std::max(most, worker.Now(metric));
+      return worker.Last("fencepost_backpressure_seconds_total") >= paused_seconds;
+    })) << worker.Log();
     return most;
   }
   void ExpectOneAssignment(WorkerProcess& worker) {
@@ -159,25 +155,17 @@ TEST_F(FlowControl, MemoryStaysBoundedWhileAHandlerMakesLargeValuesAndTheTableIs
     return worker.Now("process_resident_memory_bytes") / (1 << 20);  // MiB
   };
   double most = 0;
-  EXPECT_TRUE(WaitUntil(
-      seconds(60),
-      [&] {
-        most = std::max(most, memory());
-        return worker.Last("fencepost_records_consumed_total") == 300 &&
-               worker.Last("fencepost_queue_size_bytes") > (56 << 20);
-      },
-      "memory to be full of values"))
-      << worker.Log();
+  EXPECT_TRUE(WaitUntil(seconds(60), "memory to be full of values", [&] {
+    most = std::max(most, memory());
+    return worker.Last("fencepost_records_consumed_total") == 300 &&
+           worker.Last("fencepost_queue_size_bytes") > (56 << 20);
+  })) << worker.Log();
   EXPECT_LE(worker.Last("fencepost_queue_size_bytes"), 66 << 20);
   lock.reset();
-  EXPECT_TRUE(WaitUntil(
-      seconds(120),
-      [&] {
-        most = std::max(most, memory());
-        return table_->Count() == 300;
-      },
-      "all effects"))
-      << worker.Log();
+  EXPECT_TRUE(WaitUntil(seconds(120), "all effects", [&] {
+    most = std::max(most, memory());
+    return table_->Count() == 300;
+  })) << worker.Log();
   EXPECT_LT(most, 300);
   RecordProperty("rss_mib", static_cast<int>(most));
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
@@ -197,21 +185,19 @@ TEST_F(FlowControl, AStallShowsInReadyInTheLogAndInTheMetricsAndCostsNoMembershi
   producer.Send(record);
   producer.Flush();
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return AllCalls() == 1; }, "the handler to be called"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "the handler to be called", [&] { return AllCalls() == 1; }));
   const std::string stall = name_ + ": stalled: " + name_ + "/0/0: handling for ";
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Readiness().find(stall) != std::string::npos; },
-      "/ready to name the stall"))
-      << worker.Readiness();
+  EXPECT_TRUE(WaitUntil(seconds(20), "/ready to name the stall", [&] {
+    return worker.Readiness().find(stall) != std::string::npos;
+  })) << worker.Readiness();
   EXPECT_TRUE(worker.Ready()) << worker.Readiness();
   EXPECT_EQ(worker.Get("/live").status, 200);
   EXPECT_THAT(worker.Get("/status").body, HasSubstr("\"stalled: " + name_ + "/0/0: handling for "));
   EXPECT_THAT(worker.Log(), AllOf(HasSubstr("\"stalled\""), HasSubstr(name_ + "/0/0")));
   EXPECT_EQ(worker.Now("fencepost_oldest_unprocessed_record_timestamp_seconds"), 1'700'000'000);
   service_.Release();
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Readiness() == "ready\n"; }, "the stall to end"));
+  EXPECT_TRUE(
+      WaitUntil(seconds(20), "the stall to end", [&] { return worker.Readiness() == "ready\n"; }));
   EXPECT_TRUE(AllCommitted()) << worker.Log();
   EXPECT_TRUE(Shows(worker, "fencepost_oldest_unprocessed_record_timestamp_seconds", {}, 0));
   ExpectOneAssignment(worker);
@@ -233,18 +219,17 @@ TEST_F(FlowControl, AServiceThatIsAwayForLongerThanAStallLeavesTheWorkerLiveAndA
     EXPECT_EQ(worker.Get("/live").status, 200) << worker.Get("/live").body;
     return worker.Readiness().find("waiting for the next attempt for ") != std::string::npos;
   };
-  EXPECT_TRUE(WaitUntil(seconds(30), stalled, "/ready to name the stall")) << worker.Readiness();
+  EXPECT_TRUE(WaitUntil(seconds(30), "/ready to name the stall", stalled)) << worker.Readiness();
   EXPECT_TRUE(worker.Ready()) << worker.Readiness();
   const int before = CallsOf("o-0");
   const double retries = worker.Now("fencepost_retries_total", {{"stage", "handler"}});
-  EXPECT_TRUE(WaitUntil(
-      seconds(30), [&] { return stalled() && CallsOf("o-0") >= before + 5; }, "further attempts"));
+  EXPECT_TRUE(WaitUntil(seconds(30), "further attempts",
+                        [&] { return stalled() && CallsOf("o-0") >= before + 5; }));
   EXPECT_GE(worker.Now("fencepost_retries_total", {{"stage", "handler"}}), retries + 4);
   // The record that the partition waits for, since when, and what waits behind it.
-  EXPECT_TRUE(WaitUntil(
-      seconds(30),
-      [&] { return worker.Get("/status").body.find("4 finished records") != std::string::npos; },
-      "the others to be finished"));
+  EXPECT_TRUE(WaitUntil(seconds(30), "the others to be finished", [&] {
+    return worker.Get("/status").body.find("4 finished records") != std::string::npos;
+  }));
   EXPECT_THAT(worker.Get("/status").body,
               ContainsRegex("\"waits_for\": \"" + name_ +
                             "/0/0: [^\"]*, for [0-9]+ s; 4 finished records behind it\""));

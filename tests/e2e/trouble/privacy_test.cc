@@ -110,10 +110,9 @@ TEST_P(RefusedRecord, IsQuotedInItsDeadLetterAndNowhereElse) {
     Send(0, fmt::format(R"({{"order_id":"a{}","amount":1,"card":"{}"}})", i, kCard));
   }
   WorkerProcess worker(Worker(text));
-  ASSERT_TRUE(WaitUntil(
-      seconds(60), [&] { return worker.Log().find(way.logged) != std::string::npos; },
-      "the log to say why"))
-      << worker.Log();
+  ASSERT_TRUE(WaitUntil(seconds(60), "the log to say why", [&] {
+    return worker.Log().find(way.logged) != std::string::npos;
+  })) << worker.Log();
   ExpectNothingOfTheCard(worker);
   if (!way.letter) return;
   ASSERT_TRUE(AllCommitted()) << worker.Log();

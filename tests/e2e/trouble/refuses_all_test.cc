@@ -27,11 +27,9 @@ class RefusesAll : public TroubleTest {
     {
       WorkerProcess worker(
           {.files = {folder_.Write("mistaken.yaml", mistaken)}, .name = "worker-1"});
-      EXPECT_TRUE(WaitUntil(
-          seconds(40),
-          [&] { return worker.Readiness().find("every record is refused") != std::string::npos; },
-          "the worker to say that it refuses every record"))
-          << worker.Readiness();
+      EXPECT_TRUE(WaitUntil(seconds(40), "the worker to say that it refuses every record", [&] {
+        return worker.Readiness().find("every record is refused") != std::string::npos;
+      })) << worker.Readiness();
       for (const std::string& part : reason) EXPECT_THAT(worker.Readiness(), HasSubstr(part));
       EXPECT_TRUE(
           Shows(worker, "fencepost_records_processed_total", {{"result", "dead_lettered"}}, 10));

@@ -25,8 +25,8 @@ class Reload : public TroubleTest {
     text.replace(at, from.size(), to);
   }
   ::testing::AssertionResult Says(WorkerProcess& worker, const std::string& text) {
-    return WaitUntil(
-        seconds(20), [&] { return worker.Log().find(text) != std::string::npos; }, text);
+    return WaitUntil(seconds(20), text,
+                     [&] { return worker.Log().find(text) != std::string::npos; });
   }
 };
 
@@ -37,8 +37,7 @@ TEST_F(Reload, TakesUpWhatItCanAndSaysWhatNeedsARestart) {
   Answers("o-1", {503});
   WorkerProcess worker(options);
   SendOrder(0, "o-1", "k");
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return CallsOf("o-1") >= 2; }, "retries"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "retries", [&] { return CallsOf("o-1") >= 2; }));
   std::string file = text.Yaml();
   Replace(file, "attempts: 1000,", "attempts: 1000, never: [503],");
   Replace(file, "ttl: 3s", "ttl: 4s");
@@ -62,8 +61,7 @@ TEST_F(Reload, AppliesConcurrencyRateAndLogLevel) {
   HangOn(0);
   WorkerProcess worker(options);
   for (int i = 0; i < 6; ++i) SendOrder(0, fmt::format("o-{}", i), fmt::format("k-{}", i));
-  EXPECT_TRUE(WaitUntil(
-      seconds(40), [&] { return AllCalls() == 1; }, "a call that hangs"));
+  EXPECT_TRUE(WaitUntil(seconds(40), "a call that hangs", [&] { return AllCalls() == 1; }));
   const auto change = [&](const std::string& from, const std::string& to) {
     Replace(text.more, from, to);
     std::ofstream(options.files[0]) << text.Yaml();
@@ -106,9 +104,8 @@ TEST_F(Reload, APipelineIsPausedAndResumedOverHttp) {
   };
   EXPECT_EQ(post("/pipelines/" + name_ + "/pause"), 200);
   EXPECT_EQ(post("/pipelines/other/pause"), 404);
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Readiness().find("paused") != std::string::npos; },
-      "/ready to say so"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "/ready to say so",
+                        [&] { return worker.Readiness().find("paused") != std::string::npos; }));
   SendOrder(0, "o-2", "k");
   SendOrder(1, "o-3", "k");
   EXPECT_TRUE(Shows(worker, "fencepost_consumer_lag_records", {}, 2));
@@ -140,8 +137,8 @@ TEST_F(Reload, ATerminalThatGoesAwayIsAStopWithADrain) {
   }
   close(terminal);
   int status = 0;
-  EXPECT_TRUE(WaitUntil(
-      seconds(30), [&] { return waitpid(pid, &status, WNOHANG) == pid; }, "the worker to end"));
+  EXPECT_TRUE(WaitUntil(seconds(30), "the worker to end",
+                        [&] { return waitpid(pid, &status, WNOHANG) == pid; }));
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 

@@ -38,14 +38,10 @@ TEST_F(ReplacedTopic, EndsTheWorkerAndEachAfterItUntilTheOffsetsAreSet) {
   ASSERT_TRUE(Effects(50)) << "it reads on at 20:\n" << worker.Log();
   ASSERT_TRUE(AllCommitted()) << worker.Log();
   int next = 150;
-  ASSERT_TRUE(WaitUntil(
-      seconds(60),
-      [&] {
-        if (table_->Count() == next - 100) Produce(next, next + 1), ++next;
-        return !worker.Running();
-      },
-      "the worker to end"))
-      << worker.Log();
+  ASSERT_TRUE(WaitUntil(seconds(60), "the worker to end", [&] {
+    if (table_->Count() == next - 100) Produce(next, next + 1), ++next;
+    return !worker.Running();
+  })) << worker.Log();
   const auto says = Contains(
       AllOf(HasSubstr("the topic was recreated or truncated"),
             HasSubstr(fmt::format("kafka-consumer-groups --group {} --topic {} --reset-offsets "

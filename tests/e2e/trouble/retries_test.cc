@@ -100,16 +100,14 @@ TEST_F(Retries, AnOutageOfTheServiceIsWaitedForAndCostsNoRecord) {
   const auto says_why = [&] {
     return worker.Readiness().find("handler: its service is unavailable: 503") != std::string::npos;
   };
-  EXPECT_TRUE(WaitUntil(seconds(20), says_why, "/ready to name the service")) << worker.Log();
+  EXPECT_TRUE(WaitUntil(seconds(20), "/ready to name the service", says_why)) << worker.Log();
   EXPECT_EQ(worker.Get("/ready").status, 503);
   const int before = AllCalls();
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return AllCalls() >= before + 50; }, "probes"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "probes", [&] { return AllCalls() >= before + 50; }));
   EXPECT_TRUE(says_why()) << worker.Readiness();
   AnswersAll(200);
   EXPECT_TRUE(Effects(orders.unique())) << worker.Log();
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Ready(); }, "/ready"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "/ready", [&] { return worker.Ready(); }));
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
   EXPECT_THAT(Letters(), IsEmpty());
   EXPECT_THAT(worker.Log(),
@@ -144,9 +142,7 @@ TEST_F(Retries, AProgramThatAlwaysDiesCostsNoRecord) {
   const auto retries = [&] {
     return worker.Now("fencepost_retries_total", {{"stage", "handler"}});
   };
-  EXPECT_TRUE(WaitUntil(
-      seconds(60), [&] { return retries() >= 8; }, "retries"))
-      << worker.Log();
+  EXPECT_TRUE(WaitUntil(seconds(60), "retries", [&] { return retries() >= 8; })) << worker.Log();
   EXPECT_THAT(worker.Readiness(), HasSubstr("handler: its service is unavailable: "));
   worker.Kill();
   EXPECT_THAT(Letters(), IsEmpty());

@@ -35,12 +35,9 @@ class Shutdown : public TroubleTest {
     return text;
   }
   ::testing::AssertionResult Draining(WorkerProcess& worker) {
-    return WaitUntil(
-        seconds(10),
-        [&] {
-          return !worker.Running() || worker.Readiness().find("draining") != std::string::npos;
-        },
-        "the worker to say that it drains");
+    return WaitUntil(seconds(10), "the worker to say that it drains", [&] {
+      return !worker.Running() || worker.Readiness().find("draining") != std::string::npos;
+    });
   }
   // Orders of a key each.
   void Produce(int orders, int partitions) {
@@ -65,10 +62,9 @@ TEST_F(Shutdown, SigtermFinishesTheCallThatRunsAndReleasesTheRest) {
   Produce(50, 1);
   {
     WorkerProcess worker(Worker(text));
-    ASSERT_TRUE(WaitUntil(
-        seconds(20), [&] { return AllCalls() == 1 && worker.Now("fencepost_locks_held") == 50; },
-        "a call to run while all are leased"))
-        << worker.Log();
+    ASSERT_TRUE(WaitUntil(seconds(20), "a call to run while all are leased", [&] {
+      return AllCalls() == 1 && worker.Now("fencepost_locks_held") == 50;
+    })) << worker.Log();
     worker.Terminate();
     ASSERT_TRUE(Draining(worker));
     EXPECT_TRUE(Shows(worker, "fencepost_locks_held", {}, 1)) << "the rest is released at once";
@@ -93,9 +89,7 @@ TEST_F(Shutdown, ASecondSignalDoesNotWaitForAHandlerThatHangs) {
   Produce(20, 1);
   {
     WorkerProcess worker(Worker(text));
-    ASSERT_TRUE(WaitUntil(
-        seconds(20), [&] { return AllCalls() == 1; }, "a call"))
-        << worker.Log();
+    ASSERT_TRUE(WaitUntil(seconds(20), "a call", [&] { return AllCalls() == 1; })) << worker.Log();
     worker.Terminate();
     ASSERT_TRUE(Draining(worker));
     EXPECT_TRUE(worker.Running());
@@ -116,9 +110,9 @@ TEST_F(Shutdown, ASecondSignalGivesBackWhatTheOutputHasInItsHands) {
   {
     const TableLock lock(*table_);
     WorkerProcess worker(Worker(text));
-    ASSERT_TRUE(WaitUntil(
-        seconds(20), [&] { return worker.Now("fencepost_locks_held") == 20; }, "all to be leased"))
-        << worker.Log();
+    ASSERT_TRUE(WaitUntil(seconds(20), "all to be leased", [&] {
+      return worker.Now("fencepost_locks_held") == 20;
+    })) << worker.Log();
     worker.Terminate();
     ASSERT_TRUE(Draining(worker));
     worker.Terminate();
@@ -138,15 +132,13 @@ TEST_F(Shutdown, ARevokeFinishesWhatRunsAndReleasesTheRestAtOnce) {
   Produce(60, 2);
   WorkerTeam team(Worker(text));
   team.Start(1);
-  ASSERT_TRUE(WaitUntil(
-      seconds(20), [&] { return AllCalls() == 1 && team[0].Now("fencepost_locks_held") == 60; },
-      "a call to run while all are leased"))
-      << team.Tails();
+  ASSERT_TRUE(WaitUntil(seconds(20), "a call to run while all are leased", [&] {
+    return AllCalls() == 1 && team[0].Now("fencepost_locks_held") == 60;
+  })) << team.Tails();
   team.Add();
-  ASSERT_TRUE(WaitUntil(
-      seconds(20), [&] { return team[0].Readiness().find("rebalancing") != std::string::npos; },
-      "the first worker to be asked for its partitions"))
-      << team[0].Readiness();
+  ASSERT_TRUE(WaitUntil(seconds(20), "the first worker to be asked for its partitions", [&] {
+    return team[0].Readiness().find("rebalancing") != std::string::npos;
+  })) << team[0].Readiness();
   EXPECT_TRUE(Shows(team[0], "fencepost_locks_held", {}, 1)) << "the rest is released at once";
   service_.Release();
   ExpectQuickEnd(team[1]);
@@ -168,19 +160,14 @@ TEST_F(Shutdown, ReadySaysThatAQuorumIsLostAlsoWhileTheGroupRebalances) {
   Produce(10, 2);
   WorkerTeam team(Worker(text));
   team.Start(1);
-  ASSERT_TRUE(WaitUntil(
-      seconds(20), [&] { return AllCalls() == 1; }, "a call that hangs"))
+  ASSERT_TRUE(WaitUntil(seconds(20), "a call that hangs", [&] { return AllCalls() == 1; }))
       << team.Tails();
   team.Add();  // the first worker is asked for its partitions, and waits for the call
   for (const std::size_t node : {0U, 1U}) nodes[node].Kill();
-  EXPECT_TRUE(WaitUntil(
-      seconds(20),
-      [&] {
-        return std::regex_search(team[0].Readiness(),
-                                 std::regex("no quorum of lock nodes.*the group is rebalancing"));
-      },
-      "both reasons, the graver one first"))
-      << team[0].Readiness();
+  EXPECT_TRUE(WaitUntil(seconds(20), "both reasons, the graver one first", [&] {
+    return std::regex_search(team[0].Readiness(),
+                             std::regex("no quorum of lock nodes.*the group is rebalancing"));
+  })) << team[0].Readiness();
   service_.Release();
 }
 
@@ -202,13 +189,10 @@ TEST_F(Shutdown, ARollingRestartUnderLoadRepeatsNoCallButTheCountedRetries) {
     orders.Produce(3000);
     ASSERT_TRUE(Effects(before + 200)) << team.Tails();
     team[old].Terminate();
-    ASSERT_TRUE(WaitUntil(
-        seconds(30),
-        [&] {
-          team.Look();
-          return !team[old].Running();
-        },
-        "a worker to end"));
+    ASSERT_TRUE(WaitUntil(seconds(30), "a worker to end", [&] {
+      team.Look();
+      return !team[old].Running();
+    }));
     EXPECT_EQ(team[old].Wait(seconds(1)), 0) << team.Tails();
     team.Add();
   }
@@ -236,26 +220,18 @@ TEST_F(Shutdown, AHandlerThatNeverReturnsEndsWithTheProcessSomeSecondsAfterTheLi
       "shutdown_timeout: 1s\n";
   WorkerTeam team(Worker(text));
   team.Start(2);
-  ASSERT_TRUE(WaitUntil(
-      seconds(20),
-      [&] {
-        team.Look();
-        return team[0].Last("fencepost_partitions_assigned") == 1 &&
-               team[1].Last("fencepost_partitions_assigned") == 1;
-      },
-      "both workers to have a partition"))
-      << team.Tails();
+  ASSERT_TRUE(WaitUntil(seconds(20), "both workers to have a partition", [&] {
+    team.Look();
+    return team[0].Last("fencepost_partitions_assigned") == 1 &&
+           team[1].Last("fencepost_partitions_assigned") == 1;
+  })) << team.Tails();
   SendOrder(0, "o-0", "k", "4711");
   SendOrder(1, "o-1", "k", "4711");
-  ASSERT_TRUE(WaitUntil(
-      seconds(20),
-      [&] {
-        team.Look();
-        return team[0].Last("fencepost_records_in_flight") == 1 &&
-               team[1].Last("fencepost_records_in_flight") == 1;
-      },
-      "both workers to have a record that hangs"))
-      << team.Tails();
+  ASSERT_TRUE(WaitUntil(seconds(20), "both workers to have a record that hangs", [&] {
+    team.Look();
+    return team[0].Last("fencepost_records_in_flight") == 1 &&
+           team[1].Last("fencepost_records_in_flight") == 1;
+  })) << team.Tails();
   for (std::size_t i = 0; i < 2; ++i) team[i].Terminate();
   ASSERT_TRUE(Draining(team[1]));
   team[1].Terminate();

@@ -32,14 +32,14 @@ TEST_F(StaticMembers, AWorkerThatIsKilledAndComesBackKeepsItsPartitionsAndInterr
   const auto shared_out = [&] {
     return Owned(team[0]) == 2 && Owned(team[1]) == 2 && Owned(team[2]) == 2;
   };
-  EXPECT_TRUE(WaitUntil(seconds(30), shared_out, "each to have its share")) << team.Tails();
+  EXPECT_TRUE(WaitUntil(seconds(30), "each to have its share", shared_out)) << team.Tails();
   const double first = Rebalances(team[0]);
   const double third = Rebalances(team[2]);
   team[1].Kill();
   WorkerProcess& again = team.Add("worker-2");
   orders.Produce(600);
   EXPECT_TRUE(Effects(900)) << team.Tails();
-  EXPECT_TRUE(WaitUntil(seconds(10), [&] { return Owned(again) == 2; }, "its partitions"));
+  EXPECT_TRUE(WaitUntil(seconds(10), "its partitions", [&] { return Owned(again) == 2; }));
   EXPECT_EQ(Rebalances(team[0]), first);
   EXPECT_EQ(Rebalances(team[2]), third);
   EXPECT_EQ(team.StopAll(), "");
@@ -48,15 +48,13 @@ TEST_F(StaticMembers, AWorkerThatIsKilledAndComesBackKeepsItsPartitionsAndInterr
 TEST_F(StaticMembers, TwoWorkersOfOneNameAreToldApartInOneLine) {
   const WorkerOptions options = Worker(Text(2));
   WorkerProcess first(options);
-  EXPECT_TRUE(WaitUntil(
-      seconds(30), [&] { return first.Ready(); }, "the first to be ready"));
+  EXPECT_TRUE(WaitUntil(seconds(30), "the first to be ready", [&] { return first.Ready(); }));
   WorkerProcess second(options);
   EXPECT_EQ(first.Wait(seconds(30)), 1) << first.Log();
   EXPECT_THAT(first.Log(), HasSubstr(fmt::format("another worker of group '{}' has taken this "
                                                  "worker's name",
                                                  name_)));
-  EXPECT_TRUE(WaitUntil(
-      seconds(30), [&] { return second.Ready(); }, "the second to be ready"));
+  EXPECT_TRUE(WaitUntil(seconds(30), "the second to be ready", [&] { return second.Ready(); }));
   EXPECT_EQ(second.Stop(), 0) << second.Log();
 }
 

@@ -71,9 +71,8 @@ class TroubleTest : public PipelineTest {
   }
   ::testing::AssertionResult Shows(WorkerProcess& worker, std::string_view metric,
                                    const MetricsPage::Labels& labels, double value) const {
-    return WaitUntil(
-        std::chrono::seconds(20), [&] { return worker.Now(metric, labels) == value; },
-        fmt::format("{} to be {}", metric, value));
+    return WaitUntil(std::chrono::seconds(20), fmt::format("{} to be {}", metric, value),
+                     [&] { return worker.Now(metric, labels) == value; });
   }
 
  private:

@@ -21,9 +21,8 @@ class DatabaseBadDay : public PipelineTest, public ::testing::WithParamInterface
   }
   // The worker says why it is not ready, is live, and does not end.
   static void ExpectItSays(WorkerProcess& worker, const std::string& part) {
-    EXPECT_TRUE(WaitUntil(
-        seconds(20), [&] { return worker.Readiness().find(part) != std::string::npos; },
-        "the worker to say '" + part + "'"))
+    EXPECT_TRUE(WaitUntil(seconds(20), "the worker to say '" + part + "'",
+                          [&] { return worker.Readiness().find(part) != std::string::npos; }))
         << worker.Readiness() << worker.Log();
     EXPECT_EQ(worker.Get("/live").status, 200);
   }
@@ -38,8 +37,7 @@ TEST_P(DatabaseBadDay, AWorkerWaitsForADatabaseThatIsNotThereYet) {
   ExpectItSays(worker, "output: ");
   Database().Start();
   EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Ready(); }, "the worker to be ready"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "the worker to be ready", [&] { return worker.Ready(); }));
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
   EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
 }

@@ -42,26 +42,24 @@ class FullDisk : public PipelineTest {
     for (int step = 0; step < 500 && worker.Running() && !says(); ++step) {
       orders.Produce(3);
       ASSERT_TRUE(WaitUntil(
-          seconds(30), [&] { return !worker.Running() || done() == orders.produced() || says(); },
-          "three records to be done, or the worker to say '" + reason + "', and what to do"))
+          seconds(30),
+          "three records to be done, or the worker to say '" + reason + "', and what to do",
+          [&] { return !worker.Running() || done() == orders.produced() || says(); }))
           << worker.Readiness() << worker.Log();
     }
     ASSERT_TRUE(worker.Running()) << worker.Log();
     orders.Produce(8000);
-    EXPECT_TRUE(WaitUntil(
-        seconds(20), [&] { return worker.Now("fencepost_records_in_flight") > 1000; },
-        "many to wait"))
-        << worker.Log();
-    EXPECT_TRUE(WaitUntil(
-        seconds(20), [&] { return says(); }, "the worker to say it still"))
+    EXPECT_TRUE(WaitUntil(seconds(20), "many to wait", [&] {
+      return worker.Now("fencepost_records_in_flight") > 1000;
+    })) << worker.Log();
+    EXPECT_TRUE(WaitUntil(seconds(20), "the worker to say it still", [&] { return says(); }))
         << why;
     EXPECT_EQ(why.find("not ready: "), 0U) << why;
     EXPECT_EQ(why.find("refuses every record"), std::string::npos) << why;
     EXPECT_EQ(worker.Get("/live").status, 200);
     disk_.MakeRoom();
     EXPECT_TRUE(AllCommitted()) << worker.Readiness() << worker.Log();
-    EXPECT_TRUE(WaitUntil(
-        seconds(20), [&] { return worker.Ready(); }, "the worker to be ready"));
+    EXPECT_TRUE(WaitUntil(seconds(20), "the worker to be ready", [&] { return worker.Ready(); }));
     EXPECT_EQ(done(), orders.produced());
     EXPECT_EQ(worker.Stop(), 0) << worker.Log();
     unique_ = orders.unique();

@@ -37,20 +37,19 @@ class FrozenOutput : public PipelineTest {
       const auto records = ReadTopic(Kafka().bootstrap(), out_);
       return !records.empty() && records.back().value == mark;
     };
-    RequireWithin(seconds(60), seen, "the brokers to end the transaction of a worker that stands");
+    RequireWithin(seconds(60), "the brokers to end the transaction of a worker that stands", seen);
   }
   // Stops the worker in its work, until a transaction that it had not asked to commit is aborted
   // behind its back: at other moments a freeze costs nothing, and it is let go.
   bool FreezeInATransaction(WorkerProcess& worker, Orders& orders) const {
     for (int round = 0; round < 60; ++round) {
       orders.Produce(2000);
-      RequireWithin(
-          seconds(30),
-          [&] {
-            return !worker.Running() || worker.Now("fencepost_locks_held") > 0 ||
-                   AllCommitted(Deadline(0));
-          },
-          "the worker to hold leases, as it does until its transaction is committed");
+      RequireWithin(seconds(30),
+                    "the worker to hold leases, as it does until its transaction is committed",
+                    [&] {
+                      return !worker.Running() || worker.Now("fencepost_locks_held") > 0 ||
+                             AllCommitted(Deadline(0));
+                    });
       // The one before held offsets alone: then only the worker can tell that it was aborted.
       if (!worker.Running()) return true;
       worker.Pause();

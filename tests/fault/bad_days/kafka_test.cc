@@ -18,15 +18,13 @@ TEST_F(KafkaBadDay, AWorkerWaitsForABrokerThatIsNotThereYet) {
   orders.Produce(200);
   Kafka().Stop();
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Readiness().find("no broker") != std::string::npos; },
-      "the worker to say that there is no broker"))
-      << worker.Readiness();
+  EXPECT_TRUE(WaitUntil(seconds(20), "the worker to say that there is no broker", [&] {
+    return worker.Readiness().find("no broker") != std::string::npos;
+  })) << worker.Readiness();
   EXPECT_EQ(worker.Get("/live").status, 200);
   Kafka().Start();
   EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Ready(); }, "the worker to be ready"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "the worker to be ready", [&] { return worker.Ready(); }));
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
   EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
 }
@@ -51,16 +49,15 @@ TEST_F(KafkaBadDay, ThatOutlastsTheLedgersKeepDoublesNothingThatWasNotCommitted)
   };
   const auto rows = [&] { return table_->Value("SELECT count(*) FROM fencepost_ledger"); };
   an_hour_goes_by();
-  ASSERT_TRUE(WaitUntil(
-      seconds(120), [&] { return rows() == "0"; }, "what was committed to be forgotten"))
-      << first.Log();
+  ASSERT_TRUE(WaitUntil(seconds(120), "what was committed to be forgotten", [&] {
+    return rows() == "0";
+  })) << first.Log();
 
   std::optional<TableLock> lock(*table_);
   orders.Produce(300);
-  ASSERT_TRUE(WaitUntil(
-      seconds(30),
-      [&] { return first.Now("fencepost_records_consumed_total") == orders.produced(); },
-      "all records to be with the worker"));
+  ASSERT_TRUE(WaitUntil(seconds(30), "all records to be with the worker", [&] {
+    return first.Now("fencepost_records_consumed_total") == orders.produced();
+  }));
   Kafka().Kill();
   lock.reset();
   ASSERT_TRUE(Effects(orders.unique())) << first.Log();
@@ -76,13 +73,9 @@ TEST_F(KafkaBadDay, ThatOutlastsTheLedgersKeepDoublesNothingThatWasNotCommitted)
   for (int look = 0; look < 2; ++look) {
     table_->Exec("INSERT INTO fencepost_ledger VALUES ('" + name_ +
                  "', 'gone', 1, 'w', 'former/0/1', 1, now() - interval '1 hour')");
-    EXPECT_TRUE(WaitUntil(
-        seconds(40),
-        [&] {
-          return table_->Value("SELECT 1 FROM fencepost_ledger WHERE record_id = 'gone'").empty();
-        },
-        "the worker to look for rows to forget"))
-        << first.Log();
+    EXPECT_TRUE(WaitUntil(seconds(40), "the worker to look for rows to forget", [&] {
+      return table_->Value("SELECT 1 FROM fencepost_ledger WHERE record_id = 'gone'").empty();
+    })) << first.Log();
   }
   EXPECT_EQ(rows(), "300");
 
@@ -95,11 +88,10 @@ TEST_F(KafkaBadDay, ThatOutlastsTheLedgersKeepDoublesNothingThatWasNotCommitted)
       return false;  // the coordinator is not back yet
     }
   };
-  EXPECT_TRUE(WaitUntil(seconds(20), still, "the broker to say where the gap begins"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "the broker to say where the gap begins", still));
   // A coordinator that is just back lists a group's members a moment after it tells its offsets.
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return RemoveMembers(Kafka().bootstrap(), name_) == 1; },
-      "the coordinator to know the worker that was killed"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "the coordinator to know the worker that was killed",
+                        [&] { return RemoveMembers(Kafka().bootstrap(), name_) == 1; }));
   team.Add();
   EXPECT_TRUE(AllCommitted()) << team.Tails();
   EXPECT_EQ(team.StopAll(), "");
@@ -113,9 +105,9 @@ TEST_F(KafkaBadDay, ATopicThatIsCreatedLaterIsFound) {
   Kafka().admin().DeleteTopic(name_);
   text.more = "";
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Readiness().find("does not exist") != std::string::npos; },
-      "the worker to say that the topic is missing"));
+  EXPECT_TRUE(WaitUntil(seconds(20), "the worker to say that the topic is missing", [&] {
+    return worker.Readiness().find("does not exist") != std::string::npos;
+  }));
   EXPECT_THAT(worker.Readiness(), HasSubstr(name_));
   Kafka().CreateTopic(name_, 1);
   Orders orders(Kafka().bootstrap(), name_, 1);
@@ -148,14 +140,10 @@ TEST_F(KafkaBadDay, PartitionsAddedUnderRunningWorkersAreReadFromTheirBeginning)
   Kafka().admin().AddPartitions(name_, 4);
   produce(4000, 4);
   EXPECT_TRUE(AllCommitted()) << team.Tails();
-  EXPECT_TRUE(WaitUntil(
-      seconds(20),
-      [&] {
-        return team[0].Now("fencepost_partitions_assigned") == 2 &&
-               team[1].Now("fencepost_partitions_assigned") == 2;
-      },
-      "both workers to have two partitions each"))
-      << team.Tails();
+  EXPECT_TRUE(WaitUntil(seconds(20), "both workers to have two partitions each", [&] {
+    return team[0].Now("fencepost_partitions_assigned") == 2 &&
+           team[1].Now("fencepost_partitions_assigned") == 2;
+  })) << team.Tails();
   produce(1000, 4);
   EXPECT_TRUE(AllCommitted()) << team.Tails();
   EXPECT_EQ(team.StopAll(), "");

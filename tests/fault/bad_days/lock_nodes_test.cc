@@ -29,21 +29,18 @@ class LockNodesBadDay : public PipelineTest {
     EXPECT_TRUE(AllCommitted(limit)) << worker().Readiness() << team_->Tails();
   }
   void ExpectItSays(const std::string& part) {
-    EXPECT_TRUE(WaitUntil(
-        seconds(20), [&] { return worker().Readiness().find(part) != std::string::npos; },
-        "the worker to say '" + part + "'"))
+    EXPECT_TRUE(WaitUntil(seconds(20), "the worker to say '" + part + "'",
+                          [&] { return worker().Readiness().find(part) != std::string::npos; }))
         << worker().Readiness() << team_->Tails();
   }
   void ExpectCounted(const std::string& metric, const MetricsPage::Labels& labels) {
-    EXPECT_TRUE(WaitUntil(
-        seconds(20), [&] { return worker().Now(metric, labels) > 0; }, metric))
+    EXPECT_TRUE(WaitUntil(seconds(20), metric, [&] { return worker().Now(metric, labels) > 0; }))
         << team_->Tails();
   }
   void ExpectNodesUp(int count) {
-    EXPECT_TRUE(WaitUntil(
-        seconds(20), [&] { return worker().Now("fencepost_redis_node_up") == count; },
-        fmt::format("{} nodes to be up", count)))
-        << worker().Get("/status").body;
+    EXPECT_TRUE(WaitUntil(seconds(20), fmt::format("{} nodes to be up", count), [&] {
+      return worker().Now("fencepost_redis_node_up") == count;
+    })) << worker().Get("/status").body;
   }
   void ExpectTheTruth() {
     EXPECT_EQ(team_->StopAll(), "");
@@ -57,7 +54,7 @@ class LockNodesBadDay : public PipelineTest {
       const bool named = status["problem"].get<std::string>().find(problem) != std::string::npos;
       return named && status["quarantined"] == quarantined;
     };
-    EXPECT_TRUE(WaitUntil(seconds(20), so, "the node")) << worker().Get("/status").body;
+    EXPECT_TRUE(WaitUntil(seconds(20), "the node", so)) << worker().Get("/status").body;
   }
   WorkerProcess& worker() { return (*team_)[0]; }
   [[nodiscard]] nlohmann::json Node(std::size_t node) {
@@ -119,8 +116,8 @@ TEST_F(LockNodesBadDay, AllDownAreDoneWithoutUnderLoadAndKillsWhereThePipelineSa
   {
     const TableLock lock(*table_);  // so that the frozen one has leases
     orders_.Produce(2000);
-    ASSERT_TRUE(WaitUntil(
-        seconds(20), [&] { return (*team_)[2].Now("fencepost_locks_held") > 0; }, "leases"));
+    ASSERT_TRUE(WaitUntil(seconds(20), "leases",
+                          [&] { return (*team_)[2].Now("fencepost_locks_held") > 0; }));
     (*team_)[2].Pause();
   }
   for (std::size_t node = 0; node < nodes.size(); ++node) nodes[node].Kill();
@@ -131,21 +128,16 @@ TEST_F(LockNodesBadDay, AllDownAreDoneWithoutUnderLoadAndKillsWhereThePipelineSa
   EXPECT_THAT(worker().Get("/status").body, HasSubstr("processed without a lock"));
   (*team_)[1].Kill();
   WorkerProcess& late = team_->Add();  // it starts without any lock node
-  EXPECT_TRUE(WaitUntil(
-      seconds(60),
-      [&] {
-        orders_.Produce(200);
-        return late.Now("fencepost_records_unlocked_total") > 0;
-      },
-      "the late one to have its part"))
-      << late.Readiness();
+  EXPECT_TRUE(WaitUntil(seconds(60), "the late one to have its part", [&] {
+    orders_.Produce(200);
+    return late.Now("fencepost_records_unlocked_total") > 0;
+  })) << late.Readiness();
   grow(5000);
   (*team_)[2].Resume();
   for (std::size_t node = 0; node < nodes.size(); ++node) nodes[node].Start();
-  ASSERT_TRUE(WaitUntil(
-      seconds(60), [&] { return worker().Log().find("\"locked_again\"") != std::string::npos; },
-      "the locks to be back"))
-      << worker().Readiness();
+  ASSERT_TRUE(WaitUntil(seconds(60), "the locks to be back", [&] {
+    return worker().Log().find("\"locked_again\"") != std::string::npos;
+  })) << worker().Readiness();
   const double unlocked = worker().Now("fencepost_records_unlocked_total");
   ExpectItProcesses(3000);
   EXPECT_EQ(worker().Now("fencepost_records_unlocked_total"), unlocked);

@@ -84,8 +84,8 @@ TEST_F(PostgresFailover, ToAStandbyThatLacksCommitsStopsTheWorkerWhichNamesTheOf
     WorkerProcess worker(Worker(text));
     orders.Produce(2000);
     ASSERT_TRUE(AllCommitted()) << worker.Log();
-    ASSERT_TRUE(WaitUntil(
-        seconds(30), [&] { return StandbyCount() == 2000; }, "the standby to have all"));
+    ASSERT_TRUE(
+        WaitUntil(seconds(30), "the standby to have all", [&] { return StandbyCount() == 2000; }));
     stream_.Refuse();
     orders.Produce(1000);
     ASSERT_TRUE(AllCommitted()) << worker.Log();
@@ -113,8 +113,8 @@ TEST_F(PostgresFailover, AWorkerThatWasStartedSinceNoticesNothingAndTheLedgersGa
     WorkerProcess worker(Worker(text));
     orders.Produce(2000);
     ASSERT_TRUE(AllCommitted()) << worker.Log();
-    ASSERT_TRUE(WaitUntil(
-        seconds(30), [&] { return StandbyCount() == 2000; }, "the standby to have all"));
+    ASSERT_TRUE(
+        WaitUntil(seconds(30), "the standby to have all", [&] { return StandbyCount() == 2000; }));
     stream_.Refuse();
     orders.Produce(1000);
     ASSERT_TRUE(AllCommitted()) << worker.Log();

@@ -115,8 +115,7 @@ TEST_P(Restore, OfTheDocumentLeavesEachEffectOnce) {
   const auto saved = Committed();
   const int before = Effects();
   orders.Produce(20'000);
-  ASSERT_TRUE(WaitUntil(
-      seconds(60), [&] { return Effects() > before + 500; }, "more effects"))
+  ASSERT_TRUE(WaitUntil(seconds(60), "more effects", [&] { return Effects() > before + 500; }))
       << team.Tails();
   Run(sqlite ? of_sqlite.substr(0, copy) : backup.substr(dump));
   orders.Produce(1000);

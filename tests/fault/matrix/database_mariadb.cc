@@ -130,7 +130,7 @@ class Mariadb : public Database {
       const auto rows = first().Exec("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'", "mysql");
       return !rows.empty() && rows.at(0).at(1) == "1";
     };
-    testing::RequireWithin(kLimit, follows, "the replica to follow");
+    testing::RequireWithin(kLimit, "the replica to follow", follows);
     return replica;
   }
   void Promote(testing::SqlServer& replica) override {
@@ -141,7 +141,7 @@ class Mariadb : public Database {
         return cell && cell->starts_with("Slave has read all relay log");
       });
     };
-    testing::RequireWithin(kLimit, applied, "the replica to have applied all");
+    testing::RequireWithin(kLimit, "the replica to have applied all", applied);
     replica.Exec("STOP SLAVE; RESET SLAVE ALL", "mysql");
   }
   void Forget() override { Exec("RESET MASTER", "mysql"); }

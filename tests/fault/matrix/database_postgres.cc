@@ -104,7 +104,7 @@ class Postgres : public Database {
     const auto waits = [&] {
       return primary.Value("SELECT sync_state FROM pg_stat_replication") == "sync";
     };
-    testing::RequireWithin(kLimit, waits, "the standby to be synchronous");
+    testing::RequireWithin(kLimit, "the standby to be synchronous", waits);
     return standby;
   }
   void Promote(testing::SqlServer& replica) override {

@@ -214,12 +214,9 @@ void Scene::WhileStopped(const std::function<void()>& act) {
       trial.Forgive(*one);
       ++counts["stops"];
     }
-    testing::RequireWithin(
-        seconds(60),
-        [&] {
-          return testing::LookAtGroup(system.kafka().bootstrap(), trial.group()).members.empty();
-        },
-        "the group to be empty");
+    testing::RequireWithin(seconds(60), "the group to be empty", [&] {
+      return testing::LookAtGroup(system.kafka().bootstrap(), trial.group()).members.empty();
+    });
     act();
     for (WorkerProcess* one : workers) trial.team().Add(one->name());
   });

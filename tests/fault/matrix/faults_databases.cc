@@ -62,7 +62,7 @@ void UseUpConnections(Scene& scene) {
     }
     return taken->size() == most;
   };
-  testing::RequireWithin(seconds(10), full, fmt::format("{} connections to be taken", most));
+  testing::RequireWithin(seconds(10), fmt::format("{} connections to be taken", most), full);
   scene.counts["connections taken"] += static_cast<int>(taken->size());
   database.proxy().Restore();
 }

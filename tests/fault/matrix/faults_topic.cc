@@ -20,9 +20,8 @@ constexpr seconds kLong{240};  // however slow the machine is
 // No worker passes over a record of the new log: each ends, and says why.
 void ExpectExplained(Scene& scene) {
   testing::WorkerTeam& team = scene.trial.team();
-  testing::RequireWithin(
-      kLong, [&] { return team.Running().empty(); },
-      "the workers to end where the topic is another one");
+  testing::RequireWithin(kLong, "the workers to end where the topic is another one",
+                         [&] { return team.Running().empty(); });
   bool explained = false;
   for (std::size_t i = 0; i < team.size(); ++i) {
     WorkerProcess& worker = team[i];

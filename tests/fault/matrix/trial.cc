@@ -68,9 +68,9 @@ Trial::Trial(System& system, TrialOptions options)
   team_.Start(options_.workers);
   for (int i = 0; i < kFirst; ++i) Send();
   producer_->Flush();
-  testing::RequireWithin(
-      kStart, [&] { return Finished() && team_.AllReady(); },
-      fmt::format("the first records of {}; {}", options_.name, team_.Tails()));
+  testing::RequireWithin(kStart,
+                         fmt::format("the first records of {}; {}", options_.name, team_.Tails()),
+                         [&] { return Finished() && team_.AllReady(); });
 }
 
 Trial::~Trial() = default;
@@ -278,7 +278,7 @@ testing::History Trial::Collect() {
     }
     return !history.ends.empty();
   };
-  testing::RequireWithin(kStart, offsets, "the offsets of the topic and of the group");
+  testing::RequireWithin(kStart, "the offsets of the topic and of the group", offsets);
   if (history.sent.size() != static_cast<std::size_t>(produced_)) {
     throw std::runtime_error(
         fmt::format("{} records were sent, the topic has {}", produced_, history.sent.size()));

@@ -86,13 +86,10 @@ void Storm::CreateStore() {
   options.creation = locking::StoreCreation::kImmediate;
   const auto lock = locking::QuorumLock::Connect(options);
   if (!lock) throw std::runtime_error(lock.error().Line());
-  testing::RequireWithin(
-      seconds(30),
-      [this] {
-        return std::all_of(nodes_.begin(), nodes_.end(),
-                           [](const auto& node) { return SentinelOf(*node).starts_with("C"); });
-      },
-      "the lock store");
+  testing::RequireWithin(seconds(30), "the lock store", [this] {
+    return std::all_of(nodes_.begin(), nodes_.end(),
+                       [](const auto& node) { return SentinelOf(*node).starts_with("C"); });
+  });
 }
 
 void Storm::StartWorker(Worker& worker) {
