@@ -60,6 +60,12 @@ class PipelineTest : public ::testing::Test {
     producer.Send(name_, partition, "k", value);
     producer.Flush();
   }
+  // The pipeline's orders, the first of which are in its topic.
+  Orders Produced(int records, int partitions) const {
+    Orders orders(Kafka().bootstrap(), name_, partitions);
+    orders.Produce(records);
+    return orders;
+  }
   ::testing::AssertionResult Effects(int rows, Deadline limit = std::chrono::seconds(60)) const {
     return WaitUntil(
         limit, [&] { return table_->Count() >= rows; },
@@ -69,6 +75,20 @@ class PipelineTest : public ::testing::Test {
     return WaitUntil(
         limit, [&] { return CommittedToTheEnd(Kafka(), name_, name_); },
         "the group's offsets to be the ends of the partitions");
+  }
+  // All is committed, each worker ends with 0, and each of so many orders took effect once.
+  void ExpectAllDone(WorkerProcess& worker) const {
+    EXPECT_TRUE(AllCommitted()) << worker.Readiness() << worker.Log();
+    EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  }
+  void ExpectAllDone(WorkerProcess& worker, int orders) const {
+    ExpectAllDone(worker);
+    EXPECT_EQ(table_->Audit(name_, orders), "");
+  }
+  void ExpectAllDone(WorkerTeam& team, int orders) const {
+    EXPECT_TRUE(AllCommitted()) << team.Tails();
+    EXPECT_EQ(team.StopAll(), "");
+    EXPECT_EQ(table_->Audit(name_, orders), "");
   }
   [[nodiscard]] std::vector<std::int64_t> Committed() const {
     return Kafka().admin().CommittedOffsets(name_, name_);

@@ -96,6 +96,18 @@ std::vector<std::string> WorkerProcess::ErrorLines() const {
   return lines;
 }
 
+void ExpectSays(const WorkerProcess& worker, const std::string& part, Deadline limit) {
+  EXPECT_TRUE(WaitUntil(limit, "/ready to say '" + part + "'", [&] {
+    return worker.Readiness().find(part) != std::string::npos;
+  })) << worker.Readiness()
+      << worker.Log();
+}
+
+void ExpectReady(const WorkerProcess& worker, Deadline limit) {
+  EXPECT_TRUE(WaitUntil(limit, "the worker to be ready", [&] { return worker.Ready(); }))
+      << worker.Readiness() << worker.Log();
+}
+
 WorkerProcess& WorkerTeam::Add(std::string name) {
   WorkerOptions options = options_;
   options.name = name.empty() ? fmt::format("worker-{}", workers_.size() + 1) : std::move(name);

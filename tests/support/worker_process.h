@@ -65,6 +65,11 @@ class WorkerProcess {
   MetricsPage last_{""};
 };
 
+// Within the limit: /ready says so, or that it is ready.
+void ExpectSays(const WorkerProcess& worker, const std::string& part,
+                Deadline limit = std::chrono::seconds(40));
+void ExpectReady(const WorkerProcess& worker, Deadline limit = std::chrono::seconds(40));
+
 // The workers of one pipeline, the ended ones' last pages included.
 class WorkerTeam {
  public:

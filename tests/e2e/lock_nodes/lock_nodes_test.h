@@ -138,9 +138,7 @@ class LockNodesTest : public PipelineTest {
   }
   void ExpectTheTruth() {
     load_->Stop();
-    EXPECT_TRUE(AllCommitted()) << team_->Tails();
-    EXPECT_EQ(team_->StopAll(), "");
-    EXPECT_EQ(table_->Audit(name_, orders_.unique()), "");
+    ExpectAllDone(*team_, orders_.unique());
     team_->Look();
     EXPECT_EQ(team_->Sum("fencepost_invariant_violations_total"), 0);
   }

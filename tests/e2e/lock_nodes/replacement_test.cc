@@ -33,10 +33,7 @@ TEST_F(Replacement, OfANodeThatStillRunsStopsWhoListsItAndNobodyElse) {
   Write();
   WorkerProcess& left = (*team_)[1];
   WorkerProcess& first = Roll((*team_)[0]);
-  EXPECT_TRUE(
-      WaitUntil(kLong, "the worker with the old list to say so",
-                [&] { return left.Readiness().find("it was replaced") != std::string::npos; }))
-      << left.Readiness() << left.Log();
+  ExpectSays(left, "it was replaced");
   load_->Stop();  // it waits for all of its records, and worker-2 does none any more
   const int by_old = WrittenBy("worker-2");
   const int by_new = WrittenBy("worker-1");

@@ -88,9 +88,7 @@ TEST_F(Tls, IsGivenToAStoreThatStandsWithAllWorkersStoppedAndTheNodesKeepWhatThe
   }
   for (const char* name : {"worker-1", "worker-2"}) team_->Add(name);
   load_.emplace(orders_, *table_);
-  EXPECT_TRUE(WaitUntil(kLong, "the worker to wait for the quarantine", [&] {
-    return (*team_)[2].Readiness().find("quarantine") != std::string::npos;
-  })) << (*team_)[2].Readiness();
+  ExpectSays((*team_)[2], "quarantine");
   ExpectWorkGoesOn();
   ExpectAllOk();
   ExpectTheTruth();

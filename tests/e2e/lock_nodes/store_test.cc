@@ -41,9 +41,7 @@ TEST_F(StoreMadeAnew, IsWhatMostNodesAskForThatCameBackEmpty) {
   StopWorkers();
   for (const std::size_t node : {0U, 1U}) nodes_[node]->Restart(RedisServer::Data::kWipe);
   WorkerProcess& worker = team_->Add("worker-1");
-  EXPECT_TRUE(WaitUntil(kLong, "the worker to say what was lost", [&] {
-    return worker.Readiness().find("only 1 of 3 nodes still know lock store") != std::string::npos;
-  })) << worker.Readiness();
+  ExpectSays(worker, "only 1 of 3 nodes still know lock store");
   ASSERT_EQ(worker.Stop(), 0) << worker.Log();
   MakeAnew();
   ExpectTheTruth();

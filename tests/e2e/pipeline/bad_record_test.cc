@@ -19,8 +19,7 @@ class BadRecord : public PipelineTest {
   void ExpectStopAt(const std::string& bad, const std::string& word, const std::string& more = "") {
     PipelineText text = Text(1);
     text.more = more;
-    Orders orders(Kafka().bootstrap(), name_, 1);
-    orders.Produce(10);
+    Orders orders = Produced(10, 1);
     Send(0, bad);
     orders.Produce(5);
     for (int start = 0; start < 2; ++start) {  // a restart stops at the same place
@@ -59,8 +58,7 @@ TEST_F(BadRecord, OfAnotherTypeThanItsColumnStopsTheWorkerBeforeIt) {
 
 TEST_F(BadRecord, WithOtherContentIsSkippedByDefaultAndTheLogNamesBothPositions) {
   PipelineText text = Text(1);
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(10);
+  Orders orders = Produced(10, 1);
   Send(0, R"({"order_id":"o-3","amount":4711})");
   orders.Produce(5);
   WorkerProcess worker(Worker(text));
@@ -72,8 +70,7 @@ TEST_F(BadRecord, WithOtherContentIsSkippedByDefaultAndTheLogNamesBothPositions)
                                       "the id from " +
                                       name_ + "/0/3; it is skipped"));
   EXPECT_THAT(worker.Log(), HasSubstr("\"offset\":10"));
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, 15), "");
+  ExpectAllDone(worker, 15);
 }
 
 // What an application sends again is never the same to the last byte.

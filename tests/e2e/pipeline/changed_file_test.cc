@@ -19,8 +19,7 @@ class ChangedFile : public PipelineTest {
 
 TEST_F(ChangedFile, WithAnotherGroupStartsWhereItSaysAndTheLedgerSkipsWhatIsDone) {
   PipelineText text = Text(2);
-  Orders orders(Kafka().bootstrap(), name_, 2);
-  orders.Produce(200);
+  Orders orders = Produced(200, 2);
   ASSERT_EQ(EffectsAfter(text, name_), 200);
   orders.Produce(50);
   text.start_from = "earliest\n  group: another-" + name_;
@@ -30,8 +29,7 @@ TEST_F(ChangedFile, WithAnotherGroupStartsWhereItSaysAndTheLedgerSkipsWhatIsDone
 
 TEST_F(ChangedFile, WithAnotherNameTakesEveryRecordForNew) {
   PipelineText text = Text(2);
-  Orders orders(Kafka().bootstrap(), name_, 2);
-  orders.Produce(100);
+  Orders orders = Produced(100, 2);
   ASSERT_EQ(EffectsAfter(text, name_), 100);
   text.name = name_ + "-b";
   EXPECT_EQ(EffectsAfter(text, text.name), 200);

@@ -18,8 +18,7 @@ using ::testing::IsEmpty;
 class Observe : public PipelineTest {
  protected:
   Observe() : options_(Worker(Text(4))), worker_(options_) {
-    Orders orders(Kafka().bootstrap(), name_, 4);
-    orders.Produce(500);
+    (void)Produced(500, 4);
     EXPECT_TRUE(AllCommitted());
   }
 

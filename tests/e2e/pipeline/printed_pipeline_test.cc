@@ -45,9 +45,7 @@ TEST(PrintedPipeline, WaitsOutTheQuarantineOfRestartedNodesThenRunsOnAnOlderKafk
   orders.Produce(kRecords);
   WorkerTeam team({.files = {folder.Write("orders.yaml", text)}});
   team.Start(3);
-  EXPECT_TRUE(WaitUntil(seconds(20), "a worker to say that the lock nodes are in quarantine", [&] {
-    return team[0].Readiness().find("quarantine") != std::string::npos;
-  })) << team[0].Readiness();
+  ExpectSays(team[0], "quarantine");
   EXPECT_EQ(shop.Count(), 0);
   EXPECT_TRUE(WaitUntil(seconds(40), "all workers to be ready", [&] { return team.AllReady(); }))
       << team.Tails();

@@ -17,8 +17,7 @@ TEST_F(StartAndStop, LatestTakesWhatComesAfterItsFirstStartAlsoWhileNoWorkerRuns
   PipelineText text = Text(4);
   text.order = "partition";
   text.start_from = "latest";
-  Orders orders(Kafka().bootstrap(), name_, 4);
-  orders.Produce(50);
+  Orders orders = Produced(50, 4);
   {
     WorkerProcess worker(Worker(text));
     ASSERT_TRUE(WaitUntil(seconds(30), "the worker to have its partitions", [&] {
@@ -28,8 +27,7 @@ TEST_F(StartAndStop, LatestTakesWhatComesAfterItsFirstStartAlsoWhileNoWorkerRuns
   }
   orders.Produce(50);
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  ExpectAllDone(worker);
   EXPECT_EQ(table_->Value("SELECT count(*) || ' from ' || min(substr(order_id, 3)::int) ||"
                           " ' to ' || max(substr(order_id, 3)::int) FROM effects"),
             "50 from 50 to 99");
@@ -39,8 +37,7 @@ TEST_F(StartAndStop, SigtermDrainsCommitsAndLeavesNothingToDoAgain) {
   constexpr int kRecords = 40'000;
   PipelineText text = Text(4);
   text.order = "partition";
-  Orders orders(Kafka().bootstrap(), name_, 4);
-  orders.Produce(kRecords);
+  Orders orders = Produced(kRecords, 4);
   {
     WorkerProcess worker(Worker(text));
     ASSERT_TRUE(Effects(1000)) << worker.Log();
@@ -58,8 +55,7 @@ TEST_F(StartAndStop, SigtermDrainsCommitsAndLeavesNothingToDoAgain) {
   EXPECT_EQ(worker.Now("fencepost_dedupe_skips_total"), 0);
   EXPECT_EQ(worker.Last("fencepost_records_processed_total", {{"result", "done"}}),
             kRecords - done);
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, kRecords), "");
+  ExpectAllDone(worker, kRecords);
 }
 
 }  // namespace

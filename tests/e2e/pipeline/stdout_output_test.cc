@@ -15,11 +15,9 @@ TEST_F(StdoutOutput, PrintsNothingButTheLinesOfRecords) {
   PipelineText text = Text(1);
   text.guarantee = "at-least-once";
   text.output = "output: {stdout: {columns: {order_id: json:/order_id}}}\n";
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(5);
+  Orders orders = Produced(5, 1);
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  ExpectAllDone(worker);
   std::istringstream lines(worker.Output());
   int count = 0;
   for (std::string line; std::getline(lines, line); ++count) {

@@ -67,8 +67,7 @@ TEST_F(DeadLetterTopic, TakesRecordsThatAreAsLargeAsTheirOwnTopicLetsThemBe) {
   }
   SendOrder(0, "o-4", "k");
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(AllCommitted()) << worker.Readiness();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log().substr(0, 10'000);
+  ExpectAllDone(worker);
   const auto letters = Letters();
   ASSERT_EQ(letters.size(), 2u);
   EXPECT_THAT(letters[0].Header("fencepost-error")->size(), ::testing::Le(1000));
@@ -98,8 +97,7 @@ TEST_F(DeadLetterTopic, ThatRefusesOneLetterIsNamedByAWorkerThatIsReadyAllTheSam
               AllOf(HasSubstr(name_ + "/0/0 waits: raise max.message.bytes of " + DeadTopic())));
   EXPECT_EQ(Committed()[0], 0);
   Kafka().admin().SetTopicConfig(DeadTopic(), "max.message.bytes", "100000");
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  ExpectAllDone(worker);
 }
 
 TEST_F(DeadLetterTopic, ThatIsMissingPausesThePipelineUntilItIsCreated) {
@@ -107,10 +105,7 @@ TEST_F(DeadLetterTopic, ThatIsMissingPausesThePipelineUntilItIsCreated) {
   text.more = fmt::format("dead_letter: {{topic: {}}}\n", DeadTopic());
   Send(0, R"({"amount":4711})");
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(
-      WaitUntil(seconds(20), "the worker to say that dead letters cannot be published",
-                [&] { return worker.Readiness().find("dead letters") != std::string::npos; }))
-      << worker.Readiness();
+  ExpectSays(worker, "dead letters");
   EXPECT_THAT(worker.Readiness(),
               AllOf(HasSubstr("not ready: "), HasSubstr(DeadTopic()),
                     HasSubstr("create the topic, it is looked for again by itself")));
@@ -119,8 +114,7 @@ TEST_F(DeadLetterTopic, ThatIsMissingPausesThePipelineUntilItIsCreated) {
   EXPECT_GE(worker.Last("fencepost_retries_total", {{"stage", "dead_letter"}}), 1);
   EXPECT_EQ(worker.Last("fencepost_ready"), 0);
   EXPECT_EQ(worker.Get("/live").status, 200);
-  Orders orders(Kafka().bootstrap(), name_, 2);
-  orders.Produce(100);
+  Orders orders = Produced(100, 2);
   const double errors = worker.Last("fencepost_dead_letter_errors_total");
   EXPECT_TRUE(WaitUntil(seconds(20), "publishing to be tried again",
                         [&] { return worker.Now("fencepost_dead_letter_errors_total") > errors; }));
@@ -128,7 +122,7 @@ TEST_F(DeadLetterTopic, ThatIsMissingPausesThePipelineUntilItIsCreated) {
   EXPECT_EQ(table_->Value("SELECT count(*) FROM effects"), "0");
   Kafka().CreateTopic(DeadTopic(), 1);
   EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_TRUE(WaitUntil(seconds(10), "the worker to be ready", [&] { return worker.Ready(); }));
+  ExpectReady(worker);
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
   EXPECT_THAT(worker.Log(), AllOf(HasSubstr("dead_letter_failed"), HasSubstr(name_ + "/0/0")));
   EXPECT_EQ(Letters().size(), 1u);

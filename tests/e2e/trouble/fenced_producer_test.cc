@@ -39,8 +39,7 @@ TEST_F(FencedProducer, EndsTheFirstOfTwoWorkersThatShareAName) {
   EXPECT_THAT(first.Log(), HasSubstr("producer_fenced"));
   EXPECT_TRUE(AllCommitted()) << second.Log();
   EXPECT_EQ(second.Now("fencepost_lock_takeovers_total"), 0) << "the first gave its leases back";
-  EXPECT_TRUE(AllCommitted()) << second.Log();
-  EXPECT_EQ(second.Stop(), 0) << second.Log();
+  ExpectAllDone(second);
   std::map<std::string, int> effects;
   for (const TestRecord& record : ReadTopic(Kafka().bootstrap(), out)) ++effects[*record.value];
   EXPECT_EQ(effects.size(), 400u);

@@ -41,8 +41,7 @@ class FlowControl : public TroubleTest {
 TEST_F(FlowControl, RecordsHoldAtTheirLimitAndPollGoesOnWhileTheOutputStandsStill) {
   PipelineText text = Text(4);
   text.more = "processing: {max_in_flight: 100, concurrency: 50}\n";
-  Orders orders(Kafka().bootstrap(), name_, 4);
-  orders.Produce(2000);
+  Orders orders = Produced(2000, 4);
   auto lock = std::make_unique<TableLock>(*table_);
   WorkerProcess worker(Worker(text));
   const double most =
@@ -55,8 +54,7 @@ TEST_F(FlowControl, RecordsHoldAtTheirLimitAndPollGoesOnWhileTheOutputStandsStil
   EXPECT_TRUE(AllCommitted()) << worker.Log();
   ExpectOneAssignment(worker);
   EXPECT_EQ(worker.Last("fencepost_records_consumed_total"), 2000) << "nothing is read twice";
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, 2000), "");
+  ExpectAllDone(worker, 2000);
 }
 
 TEST_F(FlowControl, BytesHoldAtTheirLimit) {
@@ -77,9 +75,7 @@ TEST_F(FlowControl, BytesHoldAtTheirLimit) {
   EXPECT_GE(most, kLimit * 9 / 10) << "a little is left where every partition holds its share";
   EXPECT_LE(most, kLimit + kSize + 200) << "the record that reaches the limit is the last";
   lock.reset();
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, 200), "");
+  ExpectAllDone(worker, 200);
 }
 
 TEST_F(FlowControl, AProcessThatHangsOnARecordIsKilledAndTheRecordTriedAgain) {
@@ -96,8 +92,7 @@ TEST_F(FlowControl, AProcessThatHangsOnARecordIsKilledAndTheRecordTriedAgain) {
       "handler:\n  exec: {{command: [python3, {}], processes: 2, idempotent: true}}\n"
       "processing: {{timeout: 5s}}\n",  // long enough for the others on a busy machine
       script);
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(20);
+  Orders orders = Produced(20, 1);
   WorkerProcess worker(Worker(text));
   EXPECT_TRUE(AllCommitted()) << worker.Log();
   EXPECT_TRUE(Shows(worker, "fencepost_retries_total", {{"stage", "handler"}}, 1));
@@ -114,8 +109,7 @@ TEST_F(FlowControl, ARecordThatIsTriedAgainForLongHoldsBackItsOwnKeyAndNothingEl
   Answers("stuck", {503});
   SendOrder(0, "stuck", "k");
   SendOrder(0, "behind", "k");
-  Orders orders(Kafka().bootstrap(), name_, 4);
-  orders.Produce(1000);
+  Orders orders = Produced(1000, 4);
   WorkerProcess worker(Worker(text));
   EXPECT_TRUE(Effects(1000)) << worker.Log();
   EXPECT_EQ(Committed()[0], 0);
@@ -131,8 +125,7 @@ TEST_F(FlowControl, AStuckPartitionLeavesTheOthersRoom) {
               "processing: {max_in_flight: 100, order: partition}\n";
   Answers("stuck", {503});
   SendOrder(0, "stuck", "k");
-  Orders orders(Kafka().bootstrap(), name_, 4);
-  orders.Produce(2000);
+  Orders orders = Produced(2000, 4);
   WorkerProcess worker(Worker(text));
   EXPECT_TRUE(Effects(1400)) << worker.Log();  // about 500 orders are of each partition
   EXPECT_EQ(Committed()[0], 0);
@@ -147,8 +140,7 @@ TEST_F(FlowControl, MemoryStaysBoundedWhileAHandlerMakesLargeValuesAndTheTableIs
   text.more =
       "processing: {max_in_flight: 1500}\n"
       "handler: {jq: '. + {pad: (\"x\" * 1000000)}'}\n";
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(300);
+  Orders orders = Produced(300, 1);
   auto lock = std::make_unique<TableLock>(*table_);
   WorkerProcess worker(Worker(text));
   const auto memory = [&] {
@@ -168,8 +160,7 @@ TEST_F(FlowControl, MemoryStaysBoundedWhileAHandlerMakesLargeValuesAndTheTableIs
   })) << worker.Log();
   EXPECT_LT(most, 300);
   RecordProperty("rss_mib", static_cast<int>(most));
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, 300), "");
+  ExpectAllDone(worker, 300);
 }
 
 TEST_F(FlowControl, AStallShowsInReadyInTheLogAndInTheMetricsAndCostsNoMembership) {
@@ -187,9 +178,7 @@ TEST_F(FlowControl, AStallShowsInReadyInTheLogAndInTheMetricsAndCostsNoMembershi
   WorkerProcess worker(Worker(text));
   EXPECT_TRUE(WaitUntil(seconds(20), "the handler to be called", [&] { return AllCalls() == 1; }));
   const std::string stall = name_ + ": stalled: " + name_ + "/0/0: handling for ";
-  EXPECT_TRUE(WaitUntil(seconds(20), "/ready to name the stall", [&] {
-    return worker.Readiness().find(stall) != std::string::npos;
-  })) << worker.Readiness();
+  ExpectSays(worker, stall);
   EXPECT_TRUE(worker.Ready()) << worker.Readiness();
   EXPECT_EQ(worker.Get("/live").status, 200);
   EXPECT_THAT(worker.Get("/status").body, HasSubstr("\"stalled: " + name_ + "/0/0: handling for "));
@@ -212,8 +201,7 @@ TEST_F(FlowControl, AServiceThatIsAwayForLongerThanAStallLeavesTheWorkerLiveAndA
               "processing: {timeout: 200ms, stall_after: 500ms}\n"
               "retry: {attempts: 1000, backoff: {initial: 300ms, max: 300ms, jitter: none}}\n";
   Answers("o-0", {503});
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(5);
+  Orders orders = Produced(5, 1);
   WorkerProcess worker(Worker(text));
   const auto stalled = [&] {
     EXPECT_EQ(worker.Get("/live").status, 200) << worker.Get("/live").body;

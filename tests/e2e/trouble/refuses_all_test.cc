@@ -20,16 +20,13 @@ class RefusesAll : public TroubleTest {
                         const std::vector<std::string>& replay) {
     PipelineText text = Text(4);
     text.more = DeadLetters();
-    Orders orders(Kafka().bootstrap(), name_, 4);
-    orders.Produce(1000);
+    Orders orders = Produced(1000, 4);
     std::string mistaken = text.Yaml();
     mistaken.replace(mistaken.find(right), right.size(), wrong);
     {
       WorkerProcess worker(
           {.files = {folder_.Write("mistaken.yaml", mistaken)}, .name = "worker-1"});
-      EXPECT_TRUE(WaitUntil(seconds(40), "the worker to say that it refuses every record", [&] {
-        return worker.Readiness().find("every record is refused") != std::string::npos;
-      })) << worker.Readiness();
+      ExpectSays(worker, "every record is refused");
       for (const std::string& part : reason) EXPECT_THAT(worker.Readiness(), HasSubstr(part));
       EXPECT_TRUE(
           Shows(worker, "fencepost_records_processed_total", {{"result", "dead_lettered"}}, 10));
@@ -48,8 +45,7 @@ class RefusesAll : public TroubleTest {
     const Finished replayed = RunFencepost(words);
     EXPECT_EQ(replayed.exit_code, 0) << replayed.output << replayed.error_output;
     EXPECT_TRUE(Effects(1000)) << worker.Log();
-    EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-    EXPECT_EQ(table_->Audit(name_, 1000), "");
+    ExpectAllDone(worker, 1000);
   }
 };
 

@@ -104,8 +104,7 @@ TEST_F(Reload, APipelineIsPausedAndResumedOverHttp) {
   };
   EXPECT_EQ(post("/pipelines/" + name_ + "/pause"), 200);
   EXPECT_EQ(post("/pipelines/other/pause"), 404);
-  EXPECT_TRUE(WaitUntil(seconds(20), "/ready to say so",
-                        [&] { return worker.Readiness().find("paused") != std::string::npos; }));
+  ExpectSays(worker, "paused");
   SendOrder(0, "o-2", "k");
   SendOrder(1, "o-3", "k");
   EXPECT_TRUE(Shows(worker, "fencepost_consumer_lag_records", {}, 2));

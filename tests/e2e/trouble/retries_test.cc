@@ -94,8 +94,7 @@ TEST_F(Retries, AnOutageOfTheServiceIsWaitedForAndCostsNoRecord) {
   PipelineText text = Text();
   text.more.replace(text.more.find("give_up_after: 0s"), 17, "give_up_after: 1ms");
   AnswersAll(503);
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(500);
+  Orders orders = Produced(500, 1);
   WorkerProcess worker(Worker(text));
   const auto says_why = [&] {
     return worker.Readiness().find("handler: its service is unavailable: 503") != std::string::npos;
@@ -107,7 +106,7 @@ TEST_F(Retries, AnOutageOfTheServiceIsWaitedForAndCostsNoRecord) {
   EXPECT_TRUE(says_why()) << worker.Readiness();
   AnswersAll(200);
   EXPECT_TRUE(Effects(orders.unique())) << worker.Log();
-  EXPECT_TRUE(WaitUntil(seconds(20), "/ready", [&] { return worker.Ready(); }));
+  ExpectReady(worker);
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
   EXPECT_THAT(Letters(), IsEmpty());
   EXPECT_THAT(worker.Log(),
@@ -120,11 +119,9 @@ TEST_F(Retries, ARecordThatFailsWhileOthersSucceedIsGivenUp) {
   text.more.replace(text.more.find("give_up_after: 0s"), 17, "give_up_after: 500ms");
   Answers("poison", {500});
   SendOrder(0, "poison", "k");
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(500);
+  Orders orders = Produced(500, 1);
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  ExpectAllDone(worker);
   EXPECT_GT(CallsOf("poison"), 3) << "attempts alone did not end it";
   const auto letters = Letters();
   ASSERT_EQ(letters.size(), 1u);
@@ -136,8 +133,7 @@ TEST_F(Retries, AProgramThatAlwaysDiesCostsNoRecord) {
   text.more = DeadLetters() +
               "handler:\n  exec: {command: [sh, -c, \"exit 3\"], idempotent: true}\n"
               "retry: {attempts: 3, give_up_after: 1ms, backoff: {initial: 20ms, max: 50ms}}\n";
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(50);
+  Orders orders = Produced(50, 1);
   WorkerProcess worker(Worker(text));
   const auto retries = [&] {
     return worker.Now("fencepost_retries_total", {{"stage", "handler"}});

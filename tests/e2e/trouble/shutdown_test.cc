@@ -78,8 +78,7 @@ TEST_F(Shutdown, SigtermFinishesTheCallThatRunsAndReleasesTheRest) {
   ExpectQuickEnd(worker);
   EXPECT_EQ(worker.Now("fencepost_lock_takeovers_total"), 0);
   EXPECT_EQ(AllCalls(), 50) << "each id was handled once";
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, 50), "");
+  ExpectAllDone(worker, 50);
 }
 
 TEST_F(Shutdown, ASecondSignalDoesNotWaitForAHandlerThatHangs) {
@@ -100,8 +99,7 @@ TEST_F(Shutdown, ASecondSignalDoesNotWaitForAHandlerThatHangs) {
   WorkerProcess worker(Worker(text));
   ExpectQuickEnd(worker);
   EXPECT_EQ(worker.Now("fencepost_lock_takeovers_total"), 0);
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, 20), "");
+  ExpectAllDone(worker, 20);
 }
 
 TEST_F(Shutdown, ASecondSignalGivesBackWhatTheOutputHasInItsHands) {
@@ -121,8 +119,7 @@ TEST_F(Shutdown, ASecondSignalGivesBackWhatTheOutputHasInItsHands) {
   WorkerProcess worker(Worker(text));
   ExpectQuickEnd(worker);
   EXPECT_EQ(worker.Now("fencepost_lock_takeovers_total"), 0);
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, 20), "");
+  ExpectAllDone(worker, 20);
 }
 
 TEST_F(Shutdown, ARevokeFinishesWhatRunsAndReleasesTheRestAtOnce) {
@@ -136,9 +133,7 @@ TEST_F(Shutdown, ARevokeFinishesWhatRunsAndReleasesTheRestAtOnce) {
     return AllCalls() == 1 && team[0].Now("fencepost_locks_held") == 60;
   })) << team.Tails();
   team.Add();
-  ASSERT_TRUE(WaitUntil(seconds(20), "the first worker to be asked for its partitions", [&] {
-    return team[0].Readiness().find("rebalancing") != std::string::npos;
-  })) << team[0].Readiness();
+  ExpectSays(team[0], "rebalancing");
   EXPECT_TRUE(Shows(team[0], "fencepost_locks_held", {}, 1)) << "the rest is released at once";
   service_.Release();
   ExpectQuickEnd(team[1]);

@@ -26,8 +26,7 @@ class StaticMembers : public TroubleTest {
 TEST_F(StaticMembers, AWorkerThatIsKilledAndComesBackKeepsItsPartitionsAndInterruptsNoOther) {
   WorkerTeam team(Worker(Text(6)));
   team.Start(3);
-  Orders orders(Kafka().bootstrap(), name_, 6);
-  orders.Produce(300);
+  Orders orders = Produced(300, 6);
   EXPECT_TRUE(Effects(300)) << team.Tails();
   const auto shared_out = [&] {
     return Owned(team[0]) == 2 && Owned(team[1]) == 2 && Owned(team[2]) == 2;
@@ -48,13 +47,13 @@ TEST_F(StaticMembers, AWorkerThatIsKilledAndComesBackKeepsItsPartitionsAndInterr
 TEST_F(StaticMembers, TwoWorkersOfOneNameAreToldApartInOneLine) {
   const WorkerOptions options = Worker(Text(2));
   WorkerProcess first(options);
-  EXPECT_TRUE(WaitUntil(seconds(30), "the first to be ready", [&] { return first.Ready(); }));
+  ExpectReady(first);
   WorkerProcess second(options);
   EXPECT_EQ(first.Wait(seconds(30)), 1) << first.Log();
   EXPECT_THAT(first.Log(), HasSubstr(fmt::format("another worker of group '{}' has taken this "
                                                  "worker's name",
                                                  name_)));
-  EXPECT_TRUE(WaitUntil(seconds(30), "the second to be ready", [&] { return second.Ready(); }));
+  ExpectReady(second);
   EXPECT_EQ(second.Stop(), 0) << second.Log();
 }
 

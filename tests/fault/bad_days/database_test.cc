@@ -19,40 +19,33 @@ class DatabaseBadDay : public PipelineTest, public ::testing::WithParamInterface
     static MysqlServer mysql;
     return mysql;
   }
-  // The worker says why it is not ready, is live, and does not end.
-  static void ExpectItSays(WorkerProcess& worker, const std::string& part) {
-    EXPECT_TRUE(WaitUntil(seconds(20), "the worker to say '" + part + "'",
-                          [&] { return worker.Readiness().find(part) != std::string::npos; }))
-        << worker.Readiness() << worker.Log();
+  // Why it is not ready; it is live, and does not end.
+  static void ExpectItWaits(WorkerProcess& worker, const std::string& why) {
+    ExpectSays(worker, why);
     EXPECT_EQ(worker.Get("/live").status, 200);
   }
 };
 
 TEST_P(DatabaseBadDay, AWorkerWaitsForADatabaseThatIsNotThereYet) {
   const PipelineText text = Text(4);
-  Orders orders(Kafka().bootstrap(), name_, 4);
-  orders.Produce(200);
+  Orders orders = Produced(200, 4);
   Database().Stop();
   WorkerProcess worker(Worker(text));
-  ExpectItSays(worker, "output: ");
+  ExpectItWaits(worker, "output: ");
   Database().Start();
   EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_TRUE(WaitUntil(seconds(20), "the worker to be ready", [&] { return worker.Ready(); }));
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
+  ExpectReady(worker);
+  ExpectAllDone(worker, orders.unique());
 }
 
 TEST_P(DatabaseBadDay, ATableThatIsMissingIsWaitedForAndNamed) {
   const PipelineText text = Text(1);
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(20);
+  Orders orders = Produced(20, 1);
   table_->Exec("ALTER TABLE effects RENAME TO elsewhere");
   WorkerProcess worker(Worker(text));
-  ExpectItSays(worker, "effects");
+  ExpectItWaits(worker, "effects");
   table_->Exec("ALTER TABLE elsewhere RENAME TO effects");
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, 20), "");
+  ExpectAllDone(worker, 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(Databases, DatabaseBadDay, ::testing::Values("postgres", "mysql"),
@@ -67,7 +60,7 @@ TEST_P(PostgresBadDay, TheQueryOfTheRunbookFindsWhoHoldsTheTableAndEndingThatIsE
   const TableLock lock(*table_);
   WorkerProcess worker(Worker(text));
   orders.Produce(20);
-  ExpectItSays(worker, "another session holds a lock");
+  ExpectItWaits(worker, "another session holds a lock");
   const std::string runbooks = ReadFile(testing::SourcePath("deploy/RUNBOOKS.md"));
   const std::size_t query = runbooks.find("\n```sql\n") + 8;
   const auto holders = table_->Exec(runbooks.substr(query, runbooks.find("```", query) - query));
@@ -75,9 +68,7 @@ TEST_P(PostgresBadDay, TheQueryOfTheRunbookFindsWhoHoldsTheTableAndEndingThatIsE
   EXPECT_EQ(holders[0][2], "idle in transaction");
   EXPECT_EQ(table_->Count(), 0);
   table_->Exec("SELECT pg_terminate_backend(" + holders[0][0].value() + ")");
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
+  ExpectAllDone(worker, orders.unique());
 }
 
 INSTANTIATE_TEST_SUITE_P(Database, PostgresBadDay, ::testing::Values("postgres"),

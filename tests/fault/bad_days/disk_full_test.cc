@@ -26,8 +26,7 @@ class FullDisk : public PipelineTest {
   void ExpectItWaitsForRoom(const PipelineText& text, const std::string& reason,
                             const std::string& hint) {
     WorkerProcess worker(Worker(text));
-    Orders orders(Kafka().bootstrap(), name_, 4);
-    orders.Produce(500);
+    Orders orders = Produced(500, 4);
     ASSERT_TRUE(AllCommitted()) << worker.Log();
     disk_.Fill();
     const auto done = [&] {
@@ -59,7 +58,7 @@ class FullDisk : public PipelineTest {
     EXPECT_EQ(worker.Get("/live").status, 200);
     disk_.MakeRoom();
     EXPECT_TRUE(AllCommitted()) << worker.Readiness() << worker.Log();
-    EXPECT_TRUE(WaitUntil(seconds(20), "the worker to be ready", [&] { return worker.Ready(); }));
+    ExpectReady(worker);
     EXPECT_EQ(done(), orders.produced());
     EXPECT_EQ(worker.Stop(), 0) << worker.Log();
     unique_ = orders.unique();

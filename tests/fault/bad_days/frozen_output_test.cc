@@ -79,8 +79,7 @@ TEST_F(FrozenOutput,
     EXPECT_THAT(worker.Log(), HasSubstr("transaction_timed_out"));
   }
   WorkerProcess successor(Worker(text));
-  EXPECT_TRUE(AllCommitted()) << successor.Log();
-  EXPECT_EQ(successor.Stop(), 0) << successor.Log();
+  ExpectAllDone(successor);
   std::map<std::string, int> effects;
   for (const TestRecord& record : Out(true)) ++effects[*record.value];
   EXPECT_EQ(effects.size(), static_cast<std::size_t>(orders.produced()));

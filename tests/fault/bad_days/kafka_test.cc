@@ -14,19 +14,15 @@ class KafkaBadDay : public PipelineTest {};
 
 TEST_F(KafkaBadDay, AWorkerWaitsForABrokerThatIsNotThereYet) {
   const PipelineText text = Text(4);
-  Orders orders(Kafka().bootstrap(), name_, 4);
-  orders.Produce(200);
+  Orders orders = Produced(200, 4);
   Kafka().Stop();
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(WaitUntil(seconds(20), "the worker to say that there is no broker", [&] {
-    return worker.Readiness().find("no broker") != std::string::npos;
-  })) << worker.Readiness();
+  ExpectSays(worker, "no broker");
   EXPECT_EQ(worker.Get("/live").status, 200);
   Kafka().Start();
   EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_TRUE(WaitUntil(seconds(20), "the worker to be ready", [&] { return worker.Ready(); }));
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
+  ExpectReady(worker);
+  ExpectAllDone(worker, orders.unique());
 }
 
 // Records took effect and were not committed; then Kafka is away for so long that their ledger rows
@@ -40,8 +36,7 @@ TEST_F(KafkaBadDay, ThatOutlastsTheLedgersKeepDoublesNothingThatWasNotCommitted)
   text.session_ms = 100'000;  // it keeps its partitions over all of it
   WorkerTeam team(Worker(text));
   WorkerProcess& first = team.Add();
-  Orders orders(Kafka().bootstrap(), name_, 4);
-  orders.Produce(200);
+  Orders orders = Produced(200, 4);
   ASSERT_TRUE(AllCommitted()) << first.Log();
   const auto committed = Committed();
   const auto an_hour_goes_by = [&] {
@@ -105,16 +100,11 @@ TEST_F(KafkaBadDay, ATopicThatIsCreatedLaterIsFound) {
   Kafka().admin().DeleteTopic(name_);
   text.more = "";
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(WaitUntil(seconds(20), "the worker to say that the topic is missing", [&] {
-    return worker.Readiness().find("does not exist") != std::string::npos;
-  }));
+  ExpectSays(worker, "does not exist");
   EXPECT_THAT(worker.Readiness(), HasSubstr(name_));
   Kafka().CreateTopic(name_, 1);
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(20);
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, 20), "");
+  Orders orders = Produced(20, 1);
+  ExpectAllDone(worker, 20);
 }
 
 // With start_from: latest: those that came before the workers saw the partition count, too.
@@ -145,9 +135,7 @@ TEST_F(KafkaBadDay, PartitionsAddedUnderRunningWorkersAreReadFromTheirBeginning)
            team[1].Now("fencepost_partitions_assigned") == 2;
   })) << team.Tails();
   produce(1000, 4);
-  EXPECT_TRUE(AllCommitted()) << team.Tails();
-  EXPECT_EQ(team.StopAll(), "");
-  EXPECT_EQ(table_->Audit(name_, sent), "");
+  ExpectAllDone(team, sent);
 }
 
 }  // namespace

@@ -28,11 +28,6 @@ class LockNodesBadDay : public PipelineTest {
     orders_.Produce(records);
     EXPECT_TRUE(AllCommitted(limit)) << worker().Readiness() << team_->Tails();
   }
-  void ExpectItSays(const std::string& part) {
-    EXPECT_TRUE(WaitUntil(seconds(20), "the worker to say '" + part + "'",
-                          [&] { return worker().Readiness().find(part) != std::string::npos; }))
-        << worker().Readiness() << team_->Tails();
-  }
   void ExpectCounted(const std::string& metric, const MetricsPage::Labels& labels) {
     EXPECT_TRUE(WaitUntil(seconds(20), metric, [&] { return worker().Now(metric, labels) > 0; }))
         << team_->Tails();
@@ -43,8 +38,7 @@ class LockNodesBadDay : public PipelineTest {
     })) << worker().Get("/status").body;
   }
   void ExpectTheTruth() {
-    EXPECT_EQ(team_->StopAll(), "");
-    EXPECT_EQ(table_->Audit(name_, orders_.unique()), "");
+    ExpectAllDone(*team_, orders_.unique());
     EXPECT_EQ(team_->Sum("fencepost_invariant_violations_total"), 0);
   }
   // What the page says of a node, which it does a moment later than the metrics.
@@ -65,33 +59,6 @@ class LockNodesBadDay : public PipelineTest {
   Orders orders_;
   std::optional<WorkerTeam> team_;
 };
-
-TEST_F(LockNodesBadDay, TwoOfFiveDownStopNothing) {
-  RedisServers nodes(5);
-  Start(nodes);
-  nodes[1].Kill();
-  nodes[4].Kill();
-  ExpectItProcesses(2000);
-  ExpectNodesUp(3);
-  EXPECT_TRUE(worker().Ready());
-  ExpectTheTruth();
-}
-
-TEST_F(LockNodesBadDay, ThreeOfFiveDownPauseItAndItGoesOnByItself) {
-  RedisServers nodes(5, {.appendonly = true});
-  Start(nodes);
-  const int before = table_->Count();
-  for (const std::size_t node : {0U, 1U, 2U}) nodes[node].Kill();
-  ExpectItSays("no quorum");
-  orders_.Produce(500);
-  EXPECT_EQ(worker().Now("fencepost_redis_quorum_available"), 0);
-  EXPECT_EQ(worker().Get("/live").status, 200);
-  EXPECT_EQ(table_->Count(), before);
-  for (const std::size_t node : {0U, 1U, 2U}) nodes[node].Start();
-  ExpectItSays("quarantine");
-  ExpectItProcesses(500);
-  ExpectTheTruth();
-}
 
 // lock.on_unavailable: proceed. Workers die, freeze and come while there is no lock at all; the
 // frozen one wakes up with leases of before.
@@ -122,7 +89,7 @@ TEST_F(LockNodesBadDay, AllDownAreDoneWithoutUnderLoadAndKillsWhereThePipelineSa
   }
   for (std::size_t node = 0; node < nodes.size(); ++node) nodes[node].Kill();
   grow(5000);
-  ExpectItSays("ready");
+  ExpectSays(worker(), "ready");
   EXPECT_TRUE(worker().Ready());
   ExpectCounted("fencepost_records_unlocked_total", {});
   EXPECT_THAT(worker().Get("/status").body, HasSubstr("processed without a lock"));
@@ -144,65 +111,6 @@ TEST_F(LockNodesBadDay, AllDownAreDoneWithoutUnderLoadAndKillsWhereThePipelineSa
   ExpectTheTruth();
 }
 
-TEST_F(LockNodesBadDay, AFrozenNodeDoesNotHoldTheOthersUp) {
-  RedisServers nodes(5);
-  Start(nodes);
-  nodes[2].Pause();
-  ExpectItProcesses(5000, seconds(20));
-  EXPECT_TRUE(worker().Ready());
-  nodes[2].Resume();
-  ExpectItProcesses(1000);
-  ExpectNodesUp(5);
-  ExpectTheTruth();
-}
-
-TEST_F(LockNodesBadDay, ANodeWithoutMemoryIsCountedAndDoneWithout) {
-  RedisServers nodes(5);
-  Start(nodes);
-  nodes[3].Command({"CONFIG", "SET", "maxmemory", "1"});
-  ExpectItProcesses(2000);
-  ExpectCounted("fencepost_redis_command_errors_total", {{"node", "d"}, {"reason", "oom"}});
-  nodes[3].Command({"CONFIG", "SET", "maxmemory", "0"});
-  ExpectItProcesses(500);
-  ExpectTheTruth();
-}
-
-TEST_F(LockNodesBadDay, ANodeThatMayEvictLocksIsLeftOutAndComesBackInQuarantine) {
-  RedisServers nodes(5);
-  Start(nodes);
-  ExpectNodesUp(5);
-  nodes[0].Command({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
-  ExpectNodesUp(4);
-  ExpectNode(0, "noeviction", false);
-  EXPECT_TRUE(worker().Ready());
-  ExpectItProcesses(500);
-  nodes[0].Command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
-  ExpectNodesUp(5);
-  ExpectNode(0, "", true);  // it may have evicted what was held
-  ExpectItProcesses(500);
-  ExpectTheTruth();
-}
-
-// Where no quorum is left without them, nothing is processed, nothing lost, and it goes on by
-// itself.
-TEST_F(LockNodesBadDay, NodesThatMayEvictLocksAreNamedAndWaitedFor) {
-  RedisServers nodes(5);
-  Start(nodes);
-  const int before = table_->Count();
-  for (const std::size_t node : {0U, 1U, 2U}) {
-    nodes[node].Command({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
-  }
-  ExpectItSays("lock node a: its maxmemory-policy is 'allkeys-lru'");
-  orders_.Produce(500);
-  EXPECT_EQ(table_->Count(), before);
-  for (const std::size_t node : {0U, 1U, 2U}) {
-    nodes[node].Command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
-  }
-  ExpectItSays("quarantine");
-  ExpectItProcesses(500, seconds(90));
-  ExpectTheTruth();
-}
-
 TEST_F(LockNodesBadDay, AStoreThatAllowsOnlyShorterLeasesIsNamedAndWaitedFor) {
   RedisServers nodes(5);
   InitLocks(nodes, "2s");
@@ -211,7 +119,7 @@ TEST_F(LockNodesBadDay, AStoreThatAllowsOnlyShorterLeasesIsNamedAndWaitedFor) {
   orders_.Produce(300);
   team_.emplace(Worker(text));
   team_->Start(1);
-  ExpectItSays("lock.ttl of 3000 ms is above the lock store's max_ttl of 2000 ms");
+  ExpectSays(worker(), "lock.ttl of 3000 ms is above the lock store's max_ttl of 2000 ms");
   EXPECT_EQ(table_->Count(), 0);
   const Finished again =
       RunFencepost({"locks", "init", "--force", "--redis", nodes.list(), "--max-ttl", "3s"});
@@ -220,21 +128,98 @@ TEST_F(LockNodesBadDay, AStoreThatAllowsOnlyShorterLeasesIsNamedAndWaitedFor) {
   ExpectTheTruth();
 }
 
-TEST_F(LockNodesBadDay, AReadOnlyReplicaIsLeftOutAndComesBackInQuarantine) {
-  RedisServers nodes(5);
+// What is done to some of five nodes, and undone, and what is to be seen of it.
+struct Ill {
+  using Act = void (*)(RedisServer&);
+  const char* name;
+  std::vector<std::size_t> nodes;
+  Act begin, end;
+  int up;                    // so many count as up then
+  const char* problem;       // the page of the first says, or without a quorum /ready
+  bool quarantined = false;  // since it may have lost, or had another's, locks
+};
+
+class IllNodes : public LockNodesBadDay, public ::testing::WithParamInterface<Ill> {};
+
+TEST_P(IllNodes, AreDoneWithoutOrNamedAndWaitedForAndCostNothing) {
+  const Ill& ill = GetParam();
+  const std::size_t first = ill.nodes[0];
+  const bool quorum = ill.nodes.size() <= 2;
+  RedisServers nodes(5, {.appendonly = true});
   Start(nodes);
   ExpectNodesUp(5);
-  // Of a primary that does not exist, so that it keeps its data.
-  nodes[1].Command({"REPLICAOF", "127.0.0.1", std::to_string(FreePort())});
-  ExpectNodesUp(4);
-  ExpectItProcesses(500);
-  ExpectNode(1, "its role is 'slave'", false);
-  nodes[1].Command({"REPLICAOF", "NO", "ONE"});
+  const int before = table_->Count();
+  for (const std::size_t node : ill.nodes) ill.begin(nodes[node]);
+  if (quorum) {
+    ExpectItProcesses(2000, seconds(20));
+    ExpectNodesUp(ill.up);
+    ExpectNode(first, ill.problem, false);
+    EXPECT_TRUE(worker().Ready());
+  } else {
+    ExpectSays(worker(), ill.problem);
+    orders_.Produce(500);
+    ExpectNodesUp(ill.up);
+    EXPECT_EQ(worker().Now("fencepost_redis_quorum_available"), 0);
+    EXPECT_EQ(worker().Get("/live").status, 200);
+    EXPECT_EQ(table_->Count(), before);
+  }
+  for (const std::size_t node : ill.nodes) ill.end(nodes[node]);
   ExpectNodesUp(5);
-  ExpectNode(1, "", true);  // it may have had another's data
-  ExpectItProcesses(500);
+  if (ill.quarantined) ExpectNode(first, "", true);
+  ExpectItProcesses(500, seconds(90));
   ExpectTheTruth();
 }
+
+void Kill(RedisServer& node) { node.Kill(); }
+void Start(RedisServer& node) { node.Start(); }
+void Evict(RedisServer& node) {
+  node.Command({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
+}
+void KeepAll(RedisServer& node) {
+  node.Command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Nodes, IllNodes,
+    ::testing::Values(Ill{"TwoOfFiveDown", {1, 4}, Kill, Start, 3, "", true},
+                      Ill{"ThreeOfFiveDown", {0, 1, 2}, Kill, Start, 2, "no quorum", true},
+                      Ill{"AFrozenOne",
+                          {2},
+                          [](RedisServer& node) { node.Pause(); },
+                          [](RedisServer& node) { node.Resume(); },
+                          4,
+                          ""},
+                      Ill{"OneWithoutMemory",
+                          {3},
+                          [](RedisServer& node) {
+                            node.Command({"CONFIG", "SET", "maxmemory", "1"});
+                          },
+                          [](RedisServer& node) {
+                            node.Command({"CONFIG", "SET", "maxmemory", "0"});
+                          },
+                          5,
+                          ""},
+                      Ill{"OneThatMayEvict", {0}, Evict, KeepAll, 4, "noeviction", true},
+                      Ill{"ThreeThatMayEvict",
+                          {0, 1, 2},
+                          Evict,
+                          KeepAll,
+                          2,
+                          "lock node a: its maxmemory-policy is 'allkeys-lru'",
+                          true},
+                      // Of a primary that does not exist, so that it keeps its data.
+                      Ill{"AReadOnlyReplica",
+                          {1},
+                          [](RedisServer& node) {
+                            node.Command({"REPLICAOF", "127.0.0.1", std::to_string(FreePort())});
+                          },
+                          [](RedisServer& node) {
+                            node.Command({"REPLICAOF", "NO", "ONE"});
+                          },
+                          4,
+                          "its role is 'slave'",
+                          true}),
+    [](const auto& ill) { return std::string(ill.param.name); });
 
 }  // namespace
 }  // namespace fencepost::testing

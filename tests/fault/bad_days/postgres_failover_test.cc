@@ -100,8 +100,7 @@ TEST_F(PostgresFailover, ToAStandbyThatLacksCommitsStopsTheWorkerWhichNamesTheOf
                           HasSubstr("the database lost"), HasSubstr("timeline 1 -> 2")));
   GoBackTo(line);
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  ExpectAllDone(worker);
   EXPECT_EQ(at_standby_.Audit(name_, orders.unique()), "");
 }
 
@@ -148,8 +147,7 @@ TEST_F(PostgresFailover, AWorkerThatWasStartedSinceNoticesNothingAndTheLedgersGa
   EXPECT_EQ(records, 1000);
   GoBackTo(lost);
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  ExpectAllDone(worker);
   EXPECT_EQ(at_standby_.Audit(name_, orders.unique()), "");
 }
 
