@@ -251,10 +251,6 @@ class LoginTest : public ConnectionTest {
     options.config = {
         "user fencepost reset on >secret ~fencepost:* resetchannels -@all +set +get +del +pexpire "
         "+pttl +time +info +eval +evalsha +script|load +ping",
-        "user reader reset on >secret ~fencepost:* resetchannels -@all +get +time +info "
-        "+script|load",
-        "user elsewhere reset on >secret ~other:* ~fencepost::sentinel resetchannels -@all +set "
-        "+get +del +pexpire +pttl +time +info +eval +evalsha +script|load",
     };
     return options;
   }
@@ -285,23 +281,6 @@ TEST(Login, NeverPrintsThePasswordThatTheNodeRepeats) {
   ASSERT_TRUE(harness.RunUntil([&] { return !harness.client.notes.empty(); }, "the note"));
   EXPECT_TRUE(harness.client.Noted("unknown command 'AUTH'; use Redis"));
   EXPECT_FALSE(harness.client.Noted("hunter2"));
-}
-
-TEST_F(LoginTest, SaysWhatAUserWithoutTheRightToRunScriptsLacks) {
-  harness.options.username = "reader";
-  harness.options.password = "secret";
-  Connect();
-  EXPECT_EQ(Ask(OpKind::kAcquire, 1), ReplyCode::kError);
-  EXPECT_EQ(client.Count(CommandError::kAuth), 1);
-  EXPECT_TRUE(client.Noted("grant it +evalsha "));
-}
-
-TEST_F(LoginTest, SaysWhatAUserWithoutTheKeysLacks) {
-  harness.options.username = "elsewhere";
-  harness.options.password = "secret";
-  Connect();
-  EXPECT_EQ(Ask(OpKind::kAcquire, 1), ReplyCode::kError);
-  EXPECT_EQ(client.Count(CommandError::kAuth), 1);
 }
 
 TEST_F(ConnectionTest, SaysThatTheNodeWantsAPassword) {

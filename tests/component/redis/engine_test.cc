@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/component/redis/run_until.h"
 #include "tests/support/servers.h"
 
 namespace fencepost::locking {
@@ -57,8 +58,6 @@ class Client {
   LockCore& core() { return core_; }
   RedisEngine& engine() { return engine_; }
   Counts counts;
-  bool finish = true;  // end leases at once
-  std::vector<LockId> held;
   int leased = 0;
   int completed = 0;
   int released = 0;
@@ -84,17 +83,7 @@ class Client {
   }
   ::testing::AssertionResult RunUntil(const std::function<bool()>& condition, std::string_view what,
                                       Millis limit = 30s) {
-    const auto deadline = std::chrono::steady_clock::now() + limit;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() >= deadline) {
-        auto failure = ::testing::AssertionFailure() << "waited in vain for " << what;
-        for (const std::string& note : counts.notes) failure << "\n  " << note;
-        return failure;
-      }
-      io_.restart();
-      io_.run_one_for(5ms);
-    }
-    return ::testing::AssertionSuccess();
+    return locking::RunUntil(io_, counts.notes, what, condition, limit);
   }
   ::testing::AssertionResult RunUntilCreated() {
     return RunUntil([&] { return core_.store().Created() && core_.Available(); }, "the store");
@@ -118,9 +107,7 @@ class Client {
         ++leased;
         slowest = std::max<Nanos>(slowest, now.boot - asked_.at(event.cookie));
         asked_.erase(event.cookie);
-        if (!finish) {
-          held.push_back(event.lock);
-        } else if (leased % 2 == 0) {
+        if (leased % 2 == 0) {
           core_.Done(event.lock, 1, 60s, now);
         } else {
           core_.Release(event.lock, now);
@@ -202,59 +189,6 @@ TEST(Engine, IsNotSlowedByADeadNodeAndAStoppedOne) {
   EXPECT_FALSE(client.core().store().Quarantined(3)) << "it only slept";
   EXPECT_EQ(client.counts.reconnects[1], 1);
   ASSERT_TRUE(client.Cycles(100, 8));
-}
-
-TEST(Engine, LosesNoOperationWhenTheScriptsAreFlushedAllTheTime) {
-  RedisServers servers(3);
-  Client client(servers.addresses(), Patient(), StoreCreation::kImmediate);
-  ASSERT_TRUE(client.RunUntilCreated());
-  for (int round = 0; round < 20; ++round) {
-    for (std::size_t node = 0; node < servers.size(); ++node) {
-      ASSERT_EQ(servers[node].Command({"SCRIPT", "FLUSH"}), "OK");
-    }
-    ASSERT_TRUE(client.Cycles(50, 16));
-  }
-  EXPECT_EQ(client.leased, 1000);
-  EXPECT_EQ(client.no_majority, 0);
-  EXPECT_GE((client.counts.errors[{0, CommandError::kNoscript}]), 20);
-}
-
-LockOptions Short() {
-  LockOptions options;
-  options.ttl = options.max_ttl = 1500ms;
-  options.min_validity = 300ms;
-  options.max_skew = 300ms;
-  return options;
-}
-
-TEST(Engine, KeepsALeaseByExtendingItAndLosesItByItsOwnClockWhenTheNodesAreGone) {
-  RedisServers servers(3);
-  Client client(servers.unix_addresses(), Short(), StoreCreation::kImmediate);
-  ASSERT_TRUE(client.RunUntilCreated());
-  client.finish = false;
-  client.Take();
-  ASSERT_TRUE(client.RunUntil([&] { return client.leased == 1; }, "the lease"));
-  const Instant until = ReadClocks().boot + 3s;
-  ASSERT_TRUE(client.RunUntil([&] { return ReadClocks().boot >= until; }, "two ttls"));
-  ASSERT_TRUE(client.core().Valid(client.held.at(0), ReadClocks()));
-  for (std::size_t node = 0; node < servers.size(); ++node) servers[node].Pause();
-  ASSERT_TRUE(client.RunUntil([&] { return client.lost == 1; }, "the loss", 5s));
-  EXPECT_FALSE(client.core().Valid(client.held.at(0), ReadClocks()));
-}
-
-TEST(Engine, GrantsAgainWhenAMajorityThatWasRestartedHasLeftItsQuarantine) {
-  RedisServers servers(3);
-  Client client(servers.addresses(), Short(), StoreCreation::kImmediate);
-  ASSERT_TRUE(client.RunUntilCreated());
-  ASSERT_TRUE(client.Cycles(10, 2));
-  servers[0].Restart(RedisServer::Data::kKeep);
-  servers[1].Restart(RedisServer::Data::kWipe);
-  ASSERT_TRUE(client.RunUntil([&] { return !client.core().Available(); }, "the outage"));
-  const Instant began = ReadClocks().boot;
-  ASSERT_TRUE(client.Cycles(10, 2));
-  EXPECT_GE(ReadClocks().boot - began, 1s) << "max_ttl + 2 max_skew, less the time to notice";
-  EXPECT_EQ(client.counts.reconnects[0], 1);
-  EXPECT_EQ(client.counts.reconnects[1], 1);
 }
 
 }  // namespace

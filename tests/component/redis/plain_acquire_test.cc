@@ -138,13 +138,6 @@ TEST_F(PlainAcquireTest, CountsNothingOnAWipedNodeOrOneThatIsForming) {
   EXPECT_EQ(Ask(OpKind::kAcquire, 2).code, ReplyCode::kNoSentinel);
 }
 
-TEST_F(PlainAcquireTest, CountsNothingWhereTheSentinelBecameAFormingOne) {
-  Warm();
-  WriteSentinel("F" + SentinelText().substr(1));
-  EXPECT_EQ(Ask(OpKind::kAcquire, 1).code, ReplyCode::kNoSentinel);
-  EXPECT_EQ(client.no_sentinels, 1);
-}
-
 TEST_F(PlainAcquireTest, TellsThatTheNodeIsInQuarantine) {
   Warm();
   std::string sentinel = SentinelText();

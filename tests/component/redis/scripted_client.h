@@ -16,6 +16,7 @@
 #include <asio/io_context.hpp>
 
 #include "locking/redis/node/connection.h"
+#include "tests/component/redis/run_until.h"
 #include "tests/support/servers.h"
 
 namespace fencepost::locking {
@@ -145,19 +146,13 @@ class ConnectionHarness {
   // Sends what was queued, and runs until the condition holds.
   ::testing::AssertionResult RunUntil(const std::function<bool()>& condition, std::string_view what,
                                       std::chrono::milliseconds limit = std::chrono::seconds(10)) {
-    const auto end = std::chrono::steady_clock::now() + limit;
     client.idle = true;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() >= end) {
-        auto failure = ::testing::AssertionFailure() << "waited in vain for " << what;
-        for (const std::string& note : client.notes) failure << "\n  " << note;
-        return failure;
-      }
+    const auto pump = [&] {
+      if (condition()) return true;
       if (std::exchange(client.idle, false)) connection->Pump();
-      io.restart();
-      io.run_one_for(std::chrono::milliseconds(5));
-    }
-    return ::testing::AssertionSuccess();
+      return false;
+    };
+    return locking::RunUntil(io, client.notes, what, pump, limit);
   }
   ::testing::AssertionResult RunUntilConnected() {
     const std::size_t before = client.infos.size();

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/component/redis/run_until.h"
 #include "tests/support/servers.h"
 
 namespace fencepost::locking {
@@ -44,17 +45,7 @@ class SubscriberTest : public ::testing::Test {
   }
   ::testing::AssertionResult RunUntil(const std::function<bool()>& condition,
                                       std::string_view what) {
-    const auto end = std::chrono::steady_clock::now() + 15s;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() >= end) {
-        auto failure = ::testing::AssertionFailure() << "waited in vain for " << what;
-        for (const std::string& note : heard_.notes) failure << "\n  " << note;
-        return failure;
-      }
-      io_.restart();
-      io_.run_one_for(5ms);
-    }
-    return ::testing::AssertionSuccess();
+    return locking::RunUntil(io_, heard_.notes, what, condition);
   }
   ::testing::AssertionResult Listens() {
     return RunUntil([&] { return subscriber_->Listening(); }, "the subscriptions");
