@@ -3,8 +3,7 @@
 // clang-format off
 //
 //   mistake                                       test
-//   unlock by name, not by owner                  ReleaseLeavesTheNameToWhoeverHoldsItNow,
-//                                                 ReleaseLeavesTheNameToAnotherWhileItsOwnTime…
+//   unlock by name, not by owner                  ReleaseLeavesTheNameToWhoeverHoldsItNow, EndsTest
 //   extend says success though it is another's    AnExtensionFailsWhereAnotherHoldsTheName
 //   a lost extension is signalled to nobody       AnExtensionThatIsLostStopsTheHolder
 //   the watchdog outlives the unlock              TheWatchdogEndsWithTheRelease
@@ -60,28 +59,11 @@ TEST_F(LeasePitfall, ReleaseLeavesTheNameToWhoeverHoldsItNow) {
   EXPECT_TRUE(now.valid());
 }
 
-TEST_F(LeasePitfall, ReleaseLeavesTheNameToAnotherWhileItsOwnTimeStillRuns) {
-  const auto lock = Connect();
-  const auto other = Connect();
-  Lease mine = Take(*lock, "name", {.ttl = 20s, .watchdog = false});
-  AwaitEverywhere('H', "name");
-  DeleteEverywhere("name");
-  const Lease theirs = Take(*other, "name", {.ttl = 20s, .watchdog = false});
-  AwaitEverywhere('H', "name");
-  const std::string values = ValuesOf("name");
-  EXPECT_EQ(mine.Release(), ReleaseOutcome::kStolen);
-  EXPECT_EQ(Code(lock->Acquire("name")), "contended");  // behind it on the same connections
-  EXPECT_EQ(ValuesOf("name"), values);
-}
-
 TEST_F(LeasePitfall, AnExtensionFailsWhereAnotherHoldsTheName) {
   const auto lock = Connect();
   const auto other = Connect();
-  Lease mine = Take(*lock, "name", {.ttl = 20s, .watchdog = false});
-  AwaitEverywhere('H', "name");
-  DeleteEverywhere("name");
-  const Lease theirs = Take(*other, "name", {.ttl = 20s, .watchdog = false});
-  AwaitEverywhere('H', "name");
+  Lease mine = TakeEverywhere(*lock, "name");
+  const Lease theirs = Wrest(*other, "name");
   const std::string values = ValuesOf("name");
   const Instant end = mine.valid_until();
   EXPECT_EQ(Code(mine.Extend()), "lost");
@@ -102,9 +84,7 @@ TEST_F(LeasePitfall, AnExtensionThatIsLostStopsTheHolder) {
     told = true;
   });
   AwaitEverywhere('H', "name");
-  // The next lease, as it stands where a clock has jumped or a memory was lost.
-  DeleteEverywhere("name");
-  const Lease theirs = Take(*other, "name", {.ttl = 20s, .watchdog = false});
+  const Lease theirs = Wrest(*other, "name");
   const Instant end = mine.valid_until();
   ASSERT_TRUE(WaitUntil(20s, "the holder to be told", [&] { return told.load(); }));
   EXPECT_LT(told_at.load(), end) << "told by its own clock alone";
@@ -122,8 +102,7 @@ TEST_F(LeasePitfall, TheWatchdogEndsWithTheRelease) {
   EXPECT_EQ(mine.Release(), ReleaseOutcome::kReleased);
   AwaitEverywhere('F', "name");
   const int before = extends.calls;
-  const Lease theirs = Take(*other, "name", {.ttl = 20s, .watchdog = false});
-  AwaitEverywhere('H', "name");
+  const Lease theirs = TakeEverywhere(*other, "name");
   const std::string values = ValuesOf("name");
   const Instant later = BootClock::now() + 2 * kTtl;
   ASSERT_TRUE(WaitUntil(20s, [&] { return BootClock::now() > later; }));
@@ -133,8 +112,7 @@ TEST_F(LeasePitfall, TheWatchdogEndsWithTheRelease) {
 
 TEST_F(LeasePitfall, AnExtensionDoesNotBringBackAKeyThatWasLost) {
   const auto lock = Connect();
-  Lease mine = Take(*lock, "name", {.ttl = 20s, .watchdog = false});
-  AwaitEverywhere('H', "name");
+  Lease mine = TakeEverywhere(*lock, "name");
   DeleteEverywhere("name");
   const Instant end = mine.valid_until();
   EXPECT_EQ(Code(mine.Extend()), "lost");
@@ -149,10 +127,8 @@ TEST_F(LeasePitfall, TheWatchdogDoesNotBringBackAKeyThatWasLost) {
   const auto other = Connect();
   const Lease mine = Take(*lock, "name", {.ttl = 6s});
   AwaitEverywhere('H', "name");
-  DeleteEverywhere("name");
   {
-    Lease theirs = Take(*other, "name", {.ttl = 20s, .watchdog = false});
-    AwaitEverywhere('H', "name");
+    Lease theirs = Wrest(*other, "name");
     EXPECT_EQ(theirs.Release(), ReleaseOutcome::kReleased);
     AwaitEverywhere('F', "name");
   }

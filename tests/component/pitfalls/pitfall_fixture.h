@@ -23,12 +23,6 @@ class PitfallTest : public LockFixture {
   explicit PitfallTest(Millis max_ttl = LockOptions().max_ttl) : LockFixture(3, max_ttl) {
     Spoil();
   }
-  Lease Take(QuorumLock& lock, const std::string& name, AcquireOptions options = {}) {
-    options.wait = 20s;
-    auto lease = lock.Acquire(name, options);
-    if (!lease) throw std::runtime_error(lease.error().Line());
-    return std::move(*lease);
-  }
   static std::string KeyOf(const std::string& name) { return "fencepost:{test}:" + name; }
   void DeleteEverywhere(const std::string& name) {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
@@ -54,6 +48,17 @@ class PitfallTest : public LockFixture {
   }
   void AwaitEverywhere(char state, const std::string& name) {
     testing::RequireWithin(20s, name + " to be " + state, [&] { return AllNodesSay(state, name); });
+  }
+  // A lease on all nodes that ends by its clock alone.
+  Lease TakeEverywhere(QuorumLock& lock, const std::string& name) {
+    Lease lease = Take(lock, name, {.ttl = 20s, .watchdog = false});
+    AwaitEverywhere('H', name);
+    return lease;
+  }
+  // Another's, as it is where a clock has jumped or a memory was lost.
+  Lease Wrest(QuorumLock& lock, const std::string& name) {
+    DeleteEverywhere(name);
+    return TakeEverywhere(lock, name);
   }
   // Until no node keeps the lease of that name by its own clock: by the holder's it ends earlier,
   // and a node that still has it refuses the next holder, who fills it much later.

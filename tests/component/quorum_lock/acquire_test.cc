@@ -132,41 +132,6 @@ TEST_P(QuorumLockTest, RefusesWhatItCannotLock) {
   EXPECT_TRUE(lock->AcquireAll({}).empty());
 }
 
-TEST_P(QuorumLockTest, LetsOneThreadInAtATime) {
-  constexpr int kThreads = 2;
-  constexpr int kRounds = 12;
-  const std::vector<std::unique_ptr<QuorumLock>> locks = [this] {
-    std::vector<std::unique_ptr<QuorumLock>> made;
-    made.push_back(Connect());
-    made.push_back(Connect());
-    return made;
-  }();
-  // Read and written apart: two holders at once lose counts.
-  std::atomic<int> counter{0};
-  std::atomic<int> failed{0};
-  const auto work = [&](QuorumLock& lock) {
-    for (int i = 0; i < kRounds; ++i) {
-      auto lease = lock.Acquire("counter", {.wait = 60s});
-      if (!lease) {
-        ++failed;
-        continue;
-      }
-      const int seen = counter.load();
-      std::this_thread::yield();
-      counter.store(seen + 1);
-      if (!lease->valid()) ++failed;
-      lease->Release();
-    }
-  };
-  std::vector<std::thread> threads;
-  for (const auto& lock : locks) {
-    for (int i = 0; i < kThreads; ++i) threads.emplace_back(work, std::ref(*lock));
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(failed, 0);
-  EXPECT_EQ(counter, static_cast<int>(locks.size()) * kThreads * kRounds);
-}
-
 TEST_P(QuorumLockTest, EndsWaitingCallsAndGivesBackItsLeasesWhenItIsDestroyed) {
   const auto other = Connect();
   auto lock = Connect();

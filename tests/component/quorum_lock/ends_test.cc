@@ -14,16 +14,14 @@ class EndsTest : public EveryCount {
  protected:
   // A lease whose loss is written down.
   Lease Take(QuorumLock& lock, AcquireOptions options) {
-    options.wait = 10s;
     options.on_lost = [this](const Error& why) {
       const std::lock_guard guard(mutex_);
       told_.push_back(why.code);
       token_stopped_before_ = token_.stop_requested();
     };
-    auto lease = lock.Acquire("name", options);
-    if (!lease) throw std::runtime_error(lease.error().Line());
-    token_ = lease->stop_token();
-    return std::move(*lease);
+    Lease lease = LockFixture::Take(lock, "name", options);
+    token_ = lease.stop_token();
+    return lease;
   }
   std::vector<std::string> Told() {
     const std::lock_guard guard(mutex_);
@@ -118,17 +116,6 @@ TEST_P(EndsTest, AReleaseTellsHowItWent) {
   EXPECT_EQ(lease.Release(), ReleaseOutcome::kStolen);
   EXPECT_TRUE(theirs->valid());
   EXPECT_EQ(Code(lock->Acquire("name")), "contended") << "it was left untouched";
-}
-
-TEST_P(EndsTest, AReleaseThatTooFewNodesAnswerIsUnknown) {
-  auto options = Options();
-  options.lock.node_timeout = 100ms;
-  const auto lock = Connect(options);
-  Lease lease = Take(*lock, {.ttl = 20s, .watchdog = false});
-  for (std::size_t node = 0; node < quorum(); ++node) nodes_[node].Pause();
-  EXPECT_EQ(lease.Release(), ReleaseOutcome::kUnknown);
-  ResumeAll();
-  EXPECT_TRUE(WaitUntil(10s, "the late releases", [&] { return !AnythingHeld(); }));
 }
 
 }  // namespace

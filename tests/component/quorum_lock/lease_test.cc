@@ -16,12 +16,6 @@ static_assert(std::is_nothrow_move_constructible_v<Lease> &&
 
 class LeaseTest : public EveryCount {
  protected:
-  Lease Take(QuorumLock& lock, const std::string& name, AcquireOptions options) {
-    options.wait = 10s;
-    auto lease = lock.Acquire(name, options);
-    if (!lease) throw std::runtime_error(lease.error().Line());
-    return std::move(*lease);
-  }
   static ::testing::AssertionResult IsStopped(const Lease& lease, Millis limit) {
     return WaitUntil(limit, "the loss", [&] { return lease.stop_token().stop_requested(); });
   }

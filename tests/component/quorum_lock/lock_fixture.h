@@ -98,6 +98,13 @@ class LockFixture : public ::testing::Test {
   }
   std::unique_ptr<QuorumLock> Connect() { return Connect(Options()); }
 
+  // Throws where it does not come.
+  static Lease Take(QuorumLock& lock, const std::string& name, AcquireOptions options = {}) {
+    options.wait = 20s;
+    auto lease = lock.Acquire(name, options);
+    if (!lease) throw std::runtime_error(lease.error().Line());
+    return std::move(*lease);
+  }
   void PauseAll() {
     for (std::size_t node = 0; node < nodes_.size(); ++node) nodes_[node].Pause();
   }

@@ -37,8 +37,8 @@ TEST_F(OneNode, KeepsADoneMarkInAsManyBytesAsTheDocumentSays) {
   const double before = UsedMemory();
   for (int done = kBatch; done < kMarks + kBatch; done += kBatch) mark(done);
   const double bytes = (UsedMemory() - before) / kMarks;
-  const double stated = testing::Stated("deploy/SIZING.md",
-                                        R"(memory of a lock node \| (\d+) bytes a DONE mark)");
+  const double stated =
+      testing::Stated("deploy/SIZING.md", R"(memory of a lock node \| (\d+) bytes a DONE mark)");
   EXPECT_NEAR(bytes, stated, stated / 4);
 }
 

@@ -30,11 +30,7 @@ class Told final : public NodesUp {
 
 class WaitsTest : public EveryCount {
  protected:
-  Lease Hold(QuorumLock& lock) {
-    auto lease = lock.Acquire("name", {.wait = 10s});
-    if (!lease) throw std::runtime_error(lease.error().Line());
-    return std::move(*lease);
-  }
+  static Lease Hold(QuorumLock& lock) { return Take(lock, "name"); }
 };
 
 INSTANTIATE_TEST_SUITE_P(Over, WaitsTest, kNodeCounts, NodesName);
@@ -58,20 +54,6 @@ TEST_P(WaitsTest, TriesAsOftenAsItIsToldAtItsInterval) {
   EXPECT_EQ(Code(lock->Acquire("name", {.tries = 4, .delay = interval})), "contended");
   EXPECT_EQ(told.contended, 4);
   EXPECT_GE(BootClock::now() - began, 150ms);
-}
-
-TEST_P(WaitsTest, EndsAtItsLimitAndGetsWhatBecomesFreeBefore) {
-  const auto holder = Connect();
-  const auto lock = Connect();
-  Lease held = Hold(*holder);
-  const DelayPolicy interval{.first = 20ms, .most = 20ms, .jitter = false};
-  const Instant began = BootClock::now();
-  EXPECT_EQ(Code(lock->Acquire("name", {.wait = 200ms, .delay = interval})), "contended");
-  EXPECT_GE(BootClock::now() - began, 150ms);
-  held.ReleaseAsync();
-  const auto got = lock->Acquire("name", {.wait = 20s, .delay = interval});
-  ASSERT_TRUE(got) << got.error().Line();
-  EXPECT_GT(got->token(), held.token());
 }
 
 TEST_P(WaitsTest, TellsAGrantThatCameTooLateFromAnOutage) {
@@ -179,18 +161,6 @@ TEST_P(WakeUpTest, CostsNoConnectionWhereNobodyWaits) {
   const auto lock = Connect(Waking());
   for (int i = 0; i < 10; ++i) Hold(*lock);
   for (std::size_t node = 0; node < nodes_.size(); ++node) EXPECT_EQ(PubSubConnections(node), 0);
-}
-
-TEST_P(WakeUpTest, IsNotNeededForTheLockWhereNothingIsTold) {
-  const auto holder = Connect();  // does not publish
-  const auto lock = Connect(Waking());
-  Lease held = Hold(*holder);
-  std::atomic<bool> got{false};
-  const DelayPolicy poll{.first = 50ms, .most = 50ms};
-  lock->AcquireAsync("name", {.wait = 50s, .delay = poll}, [&](QuorumLock::Result) { got = true; });
-  ASSERT_TRUE(WaitUntil(10s, "the subscriptions", [&] { return SubscribersAre(1); }));
-  held.Release();
-  EXPECT_TRUE(WaitUntil(10s, "the lease", [&] { return got.load(); }));
 }
 
 TEST_P(WakeUpTest, PollsNodesThatRefuseItAndSaysSoOnceEach) {
