@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "consumer/kafka/client/mock_cluster.h"
 #include "consumer/kafka/client/producer.h"
-#include "consumer/kafka/source/source.h"
-#include "tests/unit/kafka/recording_sink.h"
+#include "tests/component/kafka/orders_on_mock.h"
+#include "tests/component/kafka/reader.h"
 
 namespace fencepost::consumer::testing {
 namespace {
@@ -35,14 +34,10 @@ class Gate : public RecordDecoder {
   std::atomic<int> waits_ = 0;
 };
 
-class DecodingOnMock : public ::testing::Test {
+class DecodingOnMock : public OrdersOnMock {
  protected:
   void SetUp() override {
-    auto made = MockCluster::Make();
-    ASSERT_TRUE(made);
-    cluster_ = std::move(*made);
-    ASSERT_TRUE(cluster_->CreateTopic("orders", 2));
-    auto producer = Producer::Make(Options());
+    auto producer = Producer::Make(options);
     ASSERT_TRUE(producer);
     for (int i = 0; i < 1000; ++i) {
       const std::string value = fmt::format("{}-{}", i % 2, i / 2);
@@ -54,14 +49,6 @@ class DecodingOnMock : public ::testing::Test {
     }
     ASSERT_TRUE((*producer)->Flush(10s));
   }
-  [[nodiscard]] KafkaOptions Options() const {
-    KafkaOptions options;
-    options.brokers = cluster_->brokers();
-    options.topics = {"orders"};
-    options.group = "g";
-    options.librdkafka = {{"session.timeout.ms", "3000"}, {"heartbeat.interval.ms", "200"}};
-    return options;
-  }
   static std::size_t Notes(const RecordingSink& sink, const std::string& event) {
     return sink.Locked([&] {
       return static_cast<std::size_t>(
@@ -69,20 +56,12 @@ class DecodingOnMock : public ::testing::Test {
                         [&](const std::string& note) { return note.starts_with(event + ": "); }));
     });
   }
-  static std::vector<Offset> UpTo(Offset end) {
-    std::vector<Offset> all;
-    for (Offset o = 0; o < end; ++o) all.push_back(o);
-    return all;
-  }
-
-  std::unique_ptr<MockCluster> cluster_;
 };
 
 TEST_F(DecodingOnMock, ARecordThatWaitsForItsSchemaIsOvertakenByNothingAndSaysSoOnce) {
-  RecordingSink sink;
   const auto gate = std::make_shared<Gate>("1-250");
-  KafkaSource source(Options(), "w1", &sink, &sink, {.decoder = gate});
-  ASSERT_TRUE(source.Start());
+  Reader sink(options, "w1", {.decoder = gate});
+  ASSERT_TRUE(sink.Start());
   const auto down = [&] {
     return sink.Locked([&] {
       return !sink.up && !sink.reasons.empty() &&
@@ -95,10 +74,10 @@ TEST_F(DecodingOnMock, ARecordThatWaitsForItsSchemaIsOvertakenByNothingAndSaysSo
     return sink.Offsets({"orders", 1}) == UpTo(250);
   })) << sink.Trace();
   gate->Open();
-  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 1000; })) << sink.Trace();
+  ASSERT_TRUE(sink.Reads(1000));
   EXPECT_EQ(sink.Offsets({"orders", 0}), UpTo(500));
   EXPECT_EQ(sink.Offsets({"orders", 1}), UpTo(500));
-  EXPECT_TRUE(WaitUntil(5s, [&] { return sink.Locked([&] { return sink.up; }); }));
+  EXPECT_TRUE(sink.Until([&] { return sink.up; }));
   EXPECT_EQ(Notes(sink, "schema_registry_unavailable"), 1u);
   EXPECT_EQ(Notes(sink, "schema_registry_available"), 1u);
 }
@@ -113,11 +92,10 @@ TEST_F(DecodingOnMock, NothingIsDecodedWhileThereIsNoRoomForWhatItBecomes) {
     [[nodiscard]] std::string Trouble() const override { return ""; }
     std::atomic<int> calls = 0;
   };
-  RecordingSink sink;
   const auto decoder = std::make_shared<Counting>();
+  Reader sink(options, "w1", {.decoder = decoder});
   sink.on_records = [&] { sink.room_bytes = 0; };  // full by the first of them
-  KafkaSource source(Options(), "w1", &sink, &sink, {.decoder = decoder});
-  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(sink.Start());
   for (int turn = 1; turn <= 5; ++turn) {
     ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() > 0 && sink.room_bytes == 0; }));
     ASSERT_EQ(decoder->calls, turn);
@@ -131,17 +109,13 @@ TEST_F(DecodingOnMock, NothingIsDecodedWhileThereIsNoRoomForWhatItBecomes) {
 }
 
 TEST_F(DecodingOnMock, ARevokeIsServedMeanwhileAndDropsWhatWaits) {
-  RecordingSink first;
   const auto gate = std::make_shared<Gate>("0-0");
-  KafkaSource one(Options(), "w1", &first, &first, {.decoder = gate});
-  ASSERT_TRUE(one.Start());
+  Reader first(options, "w1", {.decoder = gate});
+  ASSERT_TRUE(first.Start());
   ASSERT_TRUE(WaitUntil(20s, [&] { return gate->Waits(); })) << first.Trace();
-  RecordingSink second;
-  KafkaSource two(Options(), "w2", &second, &second);
-  ASSERT_TRUE(two.Start());
-  ASSERT_TRUE(WaitUntil(20s, [&] {
-    return first.AssignedCount() == 1 && second.AssignedCount() == 1;
-  })) << first.Trace();
+  Reader second(options, "w2");
+  ASSERT_TRUE(second.Start());
+  ASSERT_TRUE(first.Owns(1) && second.Owns(1)) << first.Trace() << second.Trace();
   gate->Open();
   const auto all = [&] {
     for (const int partition : {0, 1}) {

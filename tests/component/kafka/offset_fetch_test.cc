@@ -5,7 +5,7 @@
 #include "consumer/kafka/source/source.h"
 #include "tests/component/kafka/mock_faults.h"
 #include "tests/component/kafka/orders_on_mock.h"
-#include "tests/unit/kafka/recording_sink.h"
+#include "tests/component/kafka/reader.h"
 
 namespace fencepost::consumer::testing {
 namespace {
@@ -15,10 +15,7 @@ constexpr int kGroupAuthorizationFailed = 30;
 
 class OffsetFetch : public OrdersOnMock {
  protected:
-  void SetUp() override {
-    ASSERT_NO_FATAL_FAILURE(OrdersOnMock::SetUp());
-    options.start_from = StartFrom::kLatest;
-  }
+  OffsetFetch() { options.start_from = StartFrom::kLatest; }
   void Produce(int count) {
     auto producer = Producer::Make(options);
     ASSERT_TRUE(producer);
@@ -34,17 +31,13 @@ class OffsetFetch : public OrdersOnMock {
 TEST_F(OffsetFetch, ThatFailsIsNotTakenForAGroupWithoutOffsets) {
   Produce(10);
   {
-    RecordingSink sink;
-    KafkaSource source(options, "w1", &sink, &sink);
-    ASSERT_TRUE(source.Start());
-    ASSERT_TRUE(WaitUntil(20s, [&] { return sink.AssignedCount() == 2; })) << sink.Trace();
+    Reader sink(options);
+    ASSERT_TRUE(sink.Owns(2));
   }
   Produce(5);  // behind what is committed: nobody has read them
   FailRequests(*cluster, kOffsetFetchRequest, kGroupAuthorizationFailed, 1);
-  RecordingSink sink;
-  KafkaSource source(options, "w2", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.AssignedCount() == 2; })) << sink.Trace();
+  Reader sink(options, "w2");
+  ASSERT_TRUE(sink.Owns(2));
   Produce(1);
   ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() > 0; })) << sink.Trace();
   EXPECT_EQ(sink.Offsets({"orders", 0}).front(), 10);

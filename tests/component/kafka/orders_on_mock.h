@@ -1,8 +1,8 @@
-// A mock cluster with the topic "orders" of two partitions, and options to read it.
+// A mock cluster with the topic "orders", and options to read it.
 #pragma once
 
 #include <memory>
-#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -11,13 +11,18 @@
 
 namespace fencepost::consumer {
 
+// The offsets without the last.
+inline std::vector<Offset> UpTo(Offset end) {
+  std::vector<Offset> all;
+  for (Offset o = 0; o < end; ++o) all.push_back(o);
+  return all;
+}
+
+// A mock cluster with the topic "orders", and options to read it.
 class OrdersOnMock : public ::testing::Test {
  protected:
-  void SetUp() override {
-    auto made = MockCluster::Make();
-    ASSERT_TRUE(made);
-    cluster = std::move(*made);
-    ASSERT_TRUE(cluster->CreateTopic("orders", 2));
+  explicit OrdersOnMock(int partitions = 2) {
+    EXPECT_TRUE(cluster->CreateTopic("orders", partitions));
     options.brokers = cluster->brokers();
     options.topics = {"orders"};
     options.group = "g";
@@ -25,7 +30,7 @@ class OrdersOnMock : public ::testing::Test {
     options.librdkafka = {{"session.timeout.ms", "3000"}, {"heartbeat.interval.ms", "200"}};
   }
 
-  std::unique_ptr<MockCluster> cluster;
+  const std::unique_ptr<MockCluster> cluster = MockCluster::Make().value();
   KafkaOptions options;
 };
 

@@ -13,30 +13,22 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/client/admin.h"
-#include "consumer/kafka/client/mock_cluster.h"
 #include "tests/component/kafka/mock_faults.h"
+#include "tests/component/kafka/orders_on_mock.h"
 
 namespace fencepost::consumer {
 namespace {
 
 using namespace std::chrono_literals;
 
-class ProducerOnMock : public ::testing::Test {
+class ProducerOnMock : public OrdersOnMock {
  protected:
-  void SetUp() override {
-    auto made = MockCluster::Make();
-    ASSERT_TRUE(made);
-    cluster = std::move(*made);
-    ASSERT_TRUE(cluster->CreateTopic("t", 3));
-    options.brokers = cluster->brokers();
-  }
-  std::unique_ptr<MockCluster> cluster;
-  KafkaOptions options;
+  ProducerOnMock() : OrdersOnMock(3) {}
 };
 
 OutgoingRecord To(std::int32_t partition) {
   OutgoingRecord record;
-  record.topic = "t";
+  record.topic = "orders";
   record.partition = partition;
   record.value = "v";
   return record;
@@ -51,7 +43,7 @@ TEST_F(ProducerOnMock, WaitsWhileItsQueueIsFullAndDeliversEverything) {
   EXPECT_EQ((*producer)->failed(), 0u);
   auto admin = KafkaAdmin::Make(options);
   ASSERT_TRUE(admin);
-  EXPECT_EQ((*admin)->EndOffsets("t", 5s), (std::vector<Offset>{167, 167, 166}));
+  EXPECT_EQ((*admin)->EndOffsets("orders", 5s), (std::vector<Offset>{167, 167, 166}));
 }
 
 // --- connections that are half open --------------------------------------------------------------

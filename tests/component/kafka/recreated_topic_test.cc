@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "consumer/kafka/log_identity/log_samples.h"
-#include "consumer/kafka/source/source.h"
 #include "tests/component/kafka/mock_faults.h"
 #include "tests/component/kafka/orders_on_mock.h"
+#include "tests/component/kafka/reader.h"
 #include "tests/support/kafka_client.h"
-#include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
 namespace {
@@ -15,14 +14,12 @@ namespace {
 using fencepost::testing::KafkaAdmin;
 using fencepost::testing::TestProducer;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 constexpr std::int16_t kFetchRequest = 1;
 
 class RecreatedTopic : public OrdersOnMock {
  protected:
   void SetUp() override {
-    ASSERT_NO_FATAL_FAILURE(OrdersOnMock::SetUp());
     options.librdkafka["session.timeout.ms"] = "6000";
     TestProducer producer(options.brokers[0]);
     for (int i = 0; i < 20; ++i) {
@@ -31,32 +28,14 @@ class RecreatedTopic : public OrdersOnMock {
     producer.Flush();
     admin = std::make_unique<KafkaAdmin>(options.brokers[0]);
   }
-  bool Fatal() const {
-    return static_cast<bool>(
-        WaitUntil(60s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }));
-  }
 
   std::unique_ptr<KafkaAdmin> admin;
-  RecordingSink sink;
 };
-
-TEST_F(RecreatedTopic, ComeWithTheOffsetsThatAreCommitted) {
-  KafkaSource source(options, "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 40; })) << sink.Trace();
-  source.Commit(sink.Positions());
-  ASSERT_TRUE(
-      WaitUntil(30s, [&] { return sink.Locked([&] { return sink.committed.size() == 2; }); }));
-  for (const std::string& text : admin->CommittedMetadata("g", "orders")) {
-    EXPECT_THAT(text, StartsWith("fencepost1 20 0 "));
-  }
-}
 
 TEST_F(RecreatedTopic, EndTheWorkerBeforeTheFirstRecordOfTheirPartition) {
   admin->CommitOffsets("g", "orders", {10, 10}, {"", MetadataText({4, 1'700'000'000'000, 1}, 10)});
-  KafkaSource source(options, "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(Fatal()) << sink.Trace();
+  Reader sink(options);
+  ASSERT_TRUE(sink.Fails());
   EXPECT_EQ(sink.fatal->code, "topic_replaced");
   EXPECT_THAT(sink.fatal->Line(), HasSubstr("orders/1/4: "));
   EXPECT_THAT(sink.fatal->Line(), HasSubstr("a record of 2023-11-14T22:13:20.000Z was read here"));
@@ -68,9 +47,8 @@ TEST_F(RecreatedTopic, EndTheWorkerBeforeTheFirstRecordOfTheirPartition) {
 TEST_F(RecreatedTopic, AreWaitedForSomeTimeAndCountWheneverTheyCome) {
   admin->CommitOffsets("g", "orders", {10, 10}, {"", MetadataText({4, 1'700'000'000'000, 1}, 10)});
   for (int i = 0; i < 2; ++i) DelayRequest(*cluster, kFetchRequest, 12s);
-  KafkaSource source(options, "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(Fatal()) << sink.Trace();
+  Reader sink(options);
+  ASSERT_TRUE(sink.Fails());
   EXPECT_THAT(sink.Trace(), HasSubstr("topic_not_compared: orders/1 goes on"));
   EXPECT_EQ(sink.fatal->code, "topic_replaced");
 }

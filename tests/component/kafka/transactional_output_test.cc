@@ -9,6 +9,7 @@
 
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "tests/component/kafka/mock_faults.h"
+#include "tests/component/kafka/orders_on_mock.h"
 #include "tests/support/process.h"
 
 namespace fencepost::consumer {
@@ -26,22 +27,16 @@ constexpr std::int16_t kTxnOffsetCommitRequest = 28;
 constexpr int kIllegalGeneration = 22;
 constexpr int kInvalidProducerEpoch = 47;
 
-class KafkaOutputOnMock : public ::testing::Test {
+class KafkaOutputOnMock : public OrdersOnMock {
  protected:
-  void SetUp() override {
-    auto made = MockCluster::Make();
-    ASSERT_TRUE(made);
-    cluster = std::move(*made);
-    ASSERT_TRUE(cluster->CreateTopic("in", 1));
-    ASSERT_TRUE(cluster->CreateTopic("out", 1));
-    kafka.brokers = cluster->brokers();
-    kafka.topics = {"in"};
-    kafka.group = "g";
-    options.topic = "out";
+  KafkaOutputOnMock() {
+    options.librdkafka.clear();
+    EXPECT_TRUE(cluster->CreateTopic("out", 1));
+    out.topic = "out";
     MakeOutput();
   }
   void MakeOutput() {
-    output = MakeKafkaOutput(kafka, options, "", "p", "w", [](AssignmentEpoch) {
+    output = MakeKafkaOutput(options, out, "", "p", "w", [](AssignmentEpoch) {
       auto metadata = std::make_shared<GroupMetadata>();
       metadata->held.reset(rd_kafka_consumer_group_metadata_new("g"));
       return metadata;
@@ -70,12 +65,10 @@ class KafkaOutputOnMock : public ::testing::Test {
     return results;
   }
 
-  std::unique_ptr<MockCluster> cluster;
-  KafkaOptions kafka;
-  KafkaOutputOptions options;
+  KafkaOutputOptions out;
   std::deque<std::string> texts;
   std::deque<Record> records;
-  const TopicPartition where{"in", 0};
+  const TopicPartition where{"orders", 0};
   WriteRequest request;
   std::unique_ptr<Output> output;
 };
@@ -92,7 +85,7 @@ TEST_F(KafkaOutputOnMock, WritesNothingWhereTheGroupRefusesTheOffsets) {  // 20
 }
 
 TEST_F(KafkaOutputOnMock, WritesNothingOfATransactionWithARecordThatIsBad) {  // 20
-  options.value = *Selector::Parse("json:/v");
+  out.value = *Selector::Parse("json:/v");
   MakeOutput();
   Add(R"({"v":1})");
   Add("{}");

@@ -87,46 +87,6 @@ class DeadLettersOnBroker : public OnBroker, public ConsumerObserver {
   std::unique_ptr<DeadLetterPublisher> letters;  // last: its thread calls back
 };
 
-TEST_F(DeadLettersOnBroker, KeepTheRecordAndSayWhatHappened) {
-  broker->CreateTopic(topic, 1);
-  ASSERT_TRUE(letters->Start());
-  letters->Publish({Letter(1, "a"), Letter(2, "b")});
-  ASSERT_TRUE(WaitUntil(20s, [&] { return Published().size() == 2; }));
-  EXPECT_THAT(Published(), ElementsAre(1, 2));
-  const auto dead = ReadTopic(broker->bootstrap(), topic);
-  ASSERT_EQ(dead.size(), 2u);
-  EXPECT_EQ(dead[1].key, "k");
-  EXPECT_EQ(dead[1].value, "b");
-  EXPECT_EQ(dead[1].timestamp_ms, 1'700'000'000'000);
-  std::vector<std::string> headers;
-  for (const auto& [name, value] : dead[1].headers) {
-    headers.push_back(name + "=" + value.value_or("null"));
-  }
-  EXPECT_THAT(
-      headers,
-      ElementsAre("own=1", "none=null", "fencepost-error=the receiver refused",
-                  "fencepost-error-class=404", "fencepost-pipeline=orders", "fencepost-topic=in",
-                  "fencepost-partition=3", "fencepost-offset=42", "fencepost-record-id=o-1",
-                  "fencepost-attempts=5", "fencepost-failed-at=2023-11-14T22:13:21.250Z"));
-  EXPECT_THAT(States(), IsEmpty());
-  EXPECT_EQ(errors, 0);
-}
-
-TEST_F(DeadLettersOnBroker, WaitForATopicThatIsMissing) {
-  ASSERT_TRUE(letters->Start());
-  letters->Publish({Letter(1, "a")});
-  ASSERT_TRUE(WaitUntil(20s, [&] { return errors >= 2; }));
-  EXPECT_THAT(States(), Contains(AllOf(StartsWith("down "),
-                                       HasSubstr("create the topic, it is looked for again"))));
-  EXPECT_THAT(Locked([&] { return notes[0]; }),
-              HasSubstr("dead_letter_failed: in/3/41: cannot be published as a dead letter: "));
-  EXPECT_THAT(Published(), IsEmpty());
-  broker->CreateTopic(topic, 1);
-  ASSERT_TRUE(WaitUntil(20s, [&] { return States().back() == "up "; }));
-  EXPECT_THAT(Published(), ElementsAre(1));
-  EXPECT_EQ(ReadTopic(broker->bootstrap(), topic).size(), 1u);
-}
-
 // Bytes that no compression makes smaller.
 std::string Noise(std::size_t size) {
   std::minstd_rand random(7);

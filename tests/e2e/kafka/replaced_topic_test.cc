@@ -7,8 +7,8 @@
 #include "consumer/kafka/log_identity/log_samples.h"
 #include "consumer/kafka/output/transactional_producer.h"
 #include "consumer/kafka/source/source.h"
+#include "tests/component/kafka/reader.h"
 #include "tests/e2e/kafka/broker_fixture.h"
-#include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
 namespace {
@@ -28,12 +28,9 @@ class ReplacedTopic : public OnBroker {
   }
   // A worker that reads `count` records, commits them and ends.
   void Work(int count) const {
-    RecordingSink sink;
+    Reader sink(Options());
     sink.on_revoked = [&](const auto&, bool) { return sink.Positions(); };
-    KafkaSource source(Options(), "w", &sink, &sink);
-    ASSERT_TRUE(source.Start());
-    ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() >= static_cast<std::size_t>(count); }))
-        << sink.Trace();
+    ASSERT_TRUE(sink.Reads(static_cast<std::size_t>(count)));
   }
   Offset Committed() const { return broker->admin().CommittedOffsets(group, topic)[0]; }
   std::string Metadata() const { return broker->admin().CommittedMetadata(group, topic)[0]; }
@@ -47,22 +44,14 @@ class ReplacedTopic : public OnBroker {
   }
   // The worker goes on at `from`, without a word, up to `to`.
   void GoesOn(Offset from, Offset to) const {
-    RecordingSink sink;
-    KafkaSource source(Options(), "w", &sink, &sink);
-    ASSERT_TRUE(source.Start());
-    ASSERT_TRUE(WaitUntil(30s, [&] {
-      return sink.Locked([&] { return sink.ends[{topic, 0}] == to || sink.fatal.has_value(); });
-    })) << sink.Trace();
+    Reader sink(Options());
+    ASSERT_TRUE(sink.Until([&] { return sink.ends[{topic, 0}] == to || sink.fatal.has_value(); }));
     ASSERT_FALSE(sink.fatal) << sink.fatal->Line();
     EXPECT_EQ(sink.assigned[0].start, from);
     std::vector<Offset> all;
     for (Offset o = from; o < to; ++o) all.push_back(o);
     EXPECT_EQ(sink.Offsets({topic, 0}), all);
     EXPECT_THAT(sink.Trace(), Not(HasSubstr("topic_not_compared")));
-  }
-  static bool Fatal(const RecordingSink& sink) {
-    return static_cast<bool>(
-        WaitUntil(60s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }));
   }
 
   const std::string group = topic + "-group";
@@ -77,18 +66,15 @@ TEST_F(ReplacedTopic, StopsAWorkerBeforeItsFirstRecordThoughItIsLongerThanTheOff
   EXPECT_THAT(metadata, StartsWith("fencepost1 20 "));
   Replace(50);
   Commit(20, metadata);
-  RecordingSink sink;
-  KafkaSource source(Options(), "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(Fatal(sink)) << sink.Trace();
+  Reader sink(Options());
+  ASSERT_TRUE(sink.Fails());
   EXPECT_EQ(sink.fatal->code, "topic_replaced");
   EXPECT_THAT(sink.fatal->Line(), HasSubstr(topic + "/0/0: the topic was recreated or truncated"));
   EXPECT_THAT(sink.fatal->Line(),
               HasSubstr(fmt::format("kafka-consumer-groups --group {} --topic {} --reset-offsets",
                                     group, topic)));
   EXPECT_EQ(sink.Count(), 0u);
-  source.Stop();
-  source.Join();
+  sink.End();
   EXPECT_EQ(Metadata(), metadata) << "the next worker is stopped as well";
 }
 
@@ -141,10 +127,8 @@ TEST_F(ReplacedTopic, IsSeenWhereItEndsBeforeTheSample) {
   broker->admin().DeleteTopic(topic);
   broker->CreateTopic(topic, 1);
   Commit(20, metadata);
-  RecordingSink sink;
-  KafkaSource source(Options(), "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(Fatal(sink)) << sink.Trace();
+  Reader sink(Options());
+  ASSERT_TRUE(sink.Fails());
   EXPECT_EQ(sink.fatal->code, "topic_replaced");
   EXPECT_THAT(sink.fatal->Line(), HasSubstr("it ends at offset 0"));
 }
@@ -165,14 +149,13 @@ TEST_F(ReplacedTopic, IsSeenInAPartitionThatATransactionHeldBack) {
   GroupMetadata anyone;
   anyone.held.reset(rd_kafka_consumer_group_metadata_new(group.c_str()));
   ASSERT_TRUE((*made)->SendOffsets(list.get(), anyone.held.get(), 20s).done());
-  RecordingSink sink;
-  KafkaSource source(Options(), "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
+  Reader sink(Options());
+  ASSERT_TRUE(sink.Start());
   ASSERT_TRUE(WaitUntil(30s, [&] {
     return sink.Trace().find("waiting_for_transaction") != std::string::npos;
   })) << sink.Trace();
   ASSERT_TRUE((*made)->Abort(20s).done());
-  ASSERT_TRUE(Fatal(sink)) << sink.Trace();
+  ASSERT_TRUE(sink.Fails());
   EXPECT_EQ(sink.fatal->code, "topic_replaced") << sink.fatal->Line();
   EXPECT_EQ(sink.Count(), 0u);
 }
@@ -186,15 +169,12 @@ TEST_F(ReplacedTopic, IsNotLookedForWhereTheBrokerTakesNoMetadataOfThatLength) {
   TestProducer producer(small.bootstrap());
   for (int i = 0; i < 5; ++i) producer.Send(topic, 0, "k", "v");
   producer.Flush();
-  RecordingSink sink;
-  KafkaSource source(options, "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 5; })) << sink.Trace();
-  source.Commit(sink.Positions());
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Locked([&] { return !sink.refused.empty(); }); }));
-  source.Commit({{sink.assigned[0].partition, sink.assigned[0].epoch, 5}});
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Locked([&] { return !sink.committed.empty(); }); }))
-      << sink.Trace();
+  Reader sink(options);
+  ASSERT_TRUE(sink.Reads(5));
+  sink.source.Commit(sink.Positions());
+  ASSERT_TRUE(sink.Until([&] { return !sink.refused.empty(); }));
+  sink.source.Commit({{sink.assigned[0].partition, sink.assigned[0].epoch, 5}});
+  ASSERT_TRUE(sink.Until([&] { return !sink.committed.empty(); }));
   EXPECT_EQ(admin.CommittedOffsets(group, topic)[0], 5);
 }
 

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/output/transactional_producer.h"
+#include "tests/component/kafka/reader.h"
 #include "tests/e2e/kafka/broker_fixture.h"
 #include "tests/support/kafka_group.h"
-#include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
 namespace {
@@ -76,21 +76,17 @@ TEST_F(KafkaSourceOnBroker, ReadsNewPartitionsFromTheirBeginning) {
     producer.Flush();
   };
   {
-    RecordingSink sink;
-    KafkaSource source(Options(StartFrom::kLatest), "w", &sink, &sink);
-    ASSERT_TRUE(source.Start());
-    ASSERT_TRUE(WaitUntil(30s, [&] { return sink.AssignedCount() == 2; })) << sink.Trace();
+    Reader sink(Options(StartFrom::kLatest));
+    ASSERT_TRUE(sink.Owns(2));
   }
   add_one_with_records(3);  // while nobody looks
-  RecordingSink sink;
+  Reader sink(Options(StartFrom::kLatest));
   sink.on_revoked = [&](const auto&, bool) { return sink.Positions(); };
-  KafkaSource source(Options(StartFrom::kLatest), "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 5; })) << sink.Trace();
+  ASSERT_TRUE(sink.Reads(5));
   EXPECT_EQ(sink.Offsets({topic, 2}), Range(0, 5));
   EXPECT_EQ(Committed(), (std::vector<Offset>{0, 0, 0}));
   add_one_with_records(4);  // while it runs
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 10; })) << sink.Trace();
+  ASSERT_TRUE(sink.Reads(10));
   EXPECT_EQ(sink.Offsets({topic, 3}), Range(0, 5));
 }
 
@@ -142,21 +138,19 @@ TEST_F(KafkaSourceOnBroker, RevokesWhatItHasWhenItIsAssignedAnewWithoutARevoke) 
   const auto group = [&] { return LookAtGroup(broker->bootstrap(), topic + "-group"); };
   OtherMember other(Options());
   ASSERT_TRUE(WaitUntil(30s, [&] { return group().state == "Stable"; }));
-  RecordingSink sink;
+  Reader sink(Options(), "a");
   sink.on_cluster_id = [&] {
     other.Hold();  // the generation stays what it is
     broker->admin().AddPartitions(topic, 3);
     EXPECT_TRUE(WaitUntil(30s, [&] { return group().state == "PreparingRebalance"; }));
   };
-  KafkaSource source(Options(), "a", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  EXPECT_TRUE(WaitUntil(60s, [&] { return sink.AssignedCount() == 1; })) << sink.Trace();
+  EXPECT_TRUE(sink.Owns(1));
   other.Leave();
-  EXPECT_TRUE(WaitUntil(60s, [&] { return sink.AssignedCount() == 3; })) << sink.Trace();
+  EXPECT_TRUE(sink.Owns(3));
   EXPECT_FALSE(sink.unrevoked);
   EXPECT_EQ(sink.losses, 1);
   Produce(5, 3);
-  EXPECT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 15; })) << sink.Trace();
+  EXPECT_TRUE(sink.Reads(15));
 }
 
 // In the middle of a drain librdkafka joins again where it hears of a new partition: what was
@@ -165,16 +159,14 @@ TEST_F(KafkaSourceOnBroker, CommitsNothingThatItDrainedUntilTheGroupHadGoneOn) {
   broker->CreateTopic(topic, 2);
   Produce(10, 2);
   const auto group = [&] { return LookAtGroup(broker->bootstrap(), topic + "-group"); };
-  RecordingSink sink;
+  Reader sink(Options(), "a");
   sink.on_revoked = [&, once = false](const auto&, bool) mutable {
     if (std::exchange(once, true)) return std::vector<PartitionOffset>();
     broker->admin().AddPartitions(topic, 3);
     EXPECT_TRUE(WaitUntil(30s, [&] { return group().state == "Stable"; }));
     return sink.Positions();
   };
-  KafkaSource source(Options(), "a", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 20; })) << sink.Trace();
+  ASSERT_TRUE(sink.Reads(20));
   OtherMember other(Options());
   EXPECT_TRUE(WaitUntil(60s, [&] { return sink.Locked([&] { return sink.assignments; }) == 2; }))
       << sink.Trace();
@@ -185,7 +177,7 @@ TEST_F(KafkaSourceOnBroker, CommitsNothingThatItDrainedUntilTheGroupHadGoneOn) {
 
 TEST_F(KafkaSourceOnBroker, TakesNoAssignmentThatTheGroupLeftBehindWhileItWasAnswered) {
   broker->CreateTopic(topic, 1);
-  RecordingSink sink;
+  Reader sink(Options());
   sink.on_note = [&, once = false](const std::string& note) mutable {  // inside its callback
     if (note.find("starts_committed") != 0 || std::exchange(once, true)) return;
     const auto assignments = [&] {
@@ -198,13 +190,12 @@ TEST_F(KafkaSourceOnBroker, TakesNoAssignmentThatTheGroupLeftBehindWhileItWasAns
       return !now.empty() && now != before;
     }));
   };
-  KafkaSource source(Options(), "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(sink.Start());
   EXPECT_TRUE(WaitUntil(60s, [&] { return sink.AssignedCount() > 0; })) << sink.Trace();
   EXPECT_EQ(sink.AssignedCount(), 2u) << "the assignment of one partition was not taken";
   EXPECT_NE(sink.Trace().find("assignment_outdated"), std::string::npos) << sink.Trace();
   Produce(5, 2);
-  EXPECT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 10; })) << sink.Trace();
+  EXPECT_TRUE(sink.Reads(10));
 }
 
 // What a worker with a Kafka output leaves that is killed between its offsets and its commit.
@@ -264,21 +255,20 @@ TEST_F(KafkaSourceOnBroker, StartsAPartitionWhereItStoodOnceItsTransactionWasAbo
   Produce(10, 2);
   broker->admin().CommitOffsets(topic + "-group", topic, {3, 4});
   TransactionLeftOpen open(Options(), topic, 1, 9);
-  RecordingSink sink;
-  KafkaSource source(Options(), "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
+  Reader sink(Options());
+  ASSERT_TRUE(sink.Start());
   ASSERT_TRUE(WaitUntil(30s, [&] {
     return sink.Offsets({topic, 0}) == Range(3, 10);
   })) << sink.Trace();
   EXPECT_TRUE(sink.Locked([&] { return sink.up; })) << "it works on the other partition";
   EXPECT_EQ(sink.AssignedCount(), 1u);
-  source.Commit(sink.Positions());
+  sink.source.Commit(sink.Positions());
   open.Abort();
   ASSERT_TRUE(WaitUntil(30s, [&] {
     return sink.Offsets({topic, 1}) == Range(4, 10);
   })) << sink.Trace();
   EXPECT_FALSE(sink.early);
-  source.Commit(sink.Positions());
+  sink.source.Commit(sink.Positions());
   EXPECT_TRUE(WaitUntil(30s, [&] { return Committed() == std::vector<Offset>({10, 10}); }));
 }
 
@@ -287,11 +277,8 @@ TEST_F(KafkaSourceOnBroker, StopsWhenRecordsWereDeletedBeforeTheyWereProcessed) 
   Produce(10, 1);
   broker->admin().CommitOffsets(topic + "-group", topic, {2});
   broker->admin().DeleteRecordsBefore(topic, 0, 5);
-  RecordingSink sink;
-  KafkaSource source(Options(), "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }))
-      << sink.Trace();
+  Reader sink(Options());
+  ASSERT_TRUE(sink.Fails());
   EXPECT_EQ(sink.fatal->code, "offset_out_of_range");
   EXPECT_NE(sink.fatal->Line().find("from offset 2 to 4 were deleted"), std::string::npos)
       << sink.fatal->Line();
@@ -310,29 +297,23 @@ TEST_F(KafkaSourceOnBroker, TellsTheEndBehindTransactionMarkersAndSkipsWhatWasAb
   transaction(3, "bad", false);  // 6-8, marker 9
   transaction(4, "good", true);  // 10-13, marker 14
   transaction(2, "bad", false);  // 15-16, marker 17
-  RecordingSink sink;
-  KafkaSource source(Options(), "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(30s, [&] {
-    return sink.Locked([&] { return sink.ends[{topic, 0}] == 18; });
-  })) << sink.Trace();
+  Reader sink(Options());
+  ASSERT_TRUE(sink.Until([&] { return sink.ends[{topic, 0}] == 18; }));
   EXPECT_EQ(sink.Offsets({topic, 0}), (std::vector<Offset>{0, 1, 2, 3, 4, 10, 11, 12, 13}));
-  source.Commit({{sink.assigned[0].partition, sink.assigned[0].epoch, 18}});
+  sink.source.Commit({{sink.assigned[0].partition, sink.assigned[0].epoch, 18}});
   ASSERT_TRUE(WaitUntil(10s, [&] { return Committed()[0] == 18; }));
   // What was aborted moves the end as well.
   sink.Locked([&] { sink.ends.clear(); });
   transaction(1, "bad", false);
-  ASSERT_TRUE(WaitUntil(10s, [&] {
-    return sink.Locked([&] { return sink.ends[{topic, 0}] == 20; });
-  }));
+  ASSERT_TRUE(sink.Until([&] { return sink.ends[{topic, 0}] == 20; }));
 }
 
 TEST_F(KafkaSourceOnBroker, CommitsWhatTheFlowDrainedBeforeAnotherWorkerGoesOn) {
   broker->CreateTopic(topic, 4);
   Produce(100, 4);
-  RecordingSink first;
-  RecordingSink second;
   std::promise<void> joined;
+  Reader first(Options());
+  Reader second(Options(), "w2");
   first.on_revoked = [&, told = false](const auto&, bool) mutable {
     if (!std::exchange(told, true)) {
       EXPECT_EQ(Committed(), (std::vector<Offset>{0, 0, 0, 0}));
@@ -341,24 +322,18 @@ TEST_F(KafkaSourceOnBroker, CommitsWhatTheFlowDrainedBeforeAnotherWorkerGoesOn) 
     return first.Positions();
   };
   second.on_revoked = [&](const auto&, bool) { return second.Positions(); };
-  KafkaSource one(Options(), "w1", &first, &first);
-  ASSERT_TRUE(one.Start());
-  ASSERT_TRUE(WaitUntil(30s, [&] { return first.Count() == 400; })) << first.Trace();
-  KafkaSource two(Options(), "w2", &second, &second);
-  ASSERT_TRUE(two.Start());
+  ASSERT_TRUE(first.Reads(400));
+  ASSERT_TRUE(second.Start());
   ASSERT_EQ(joined.get_future().wait_for(30s), std::future_status::ready);
-  ASSERT_TRUE(
-      WaitUntil(30s, [&] { return first.AssignedCount() == 2 && second.AssignedCount() == 2; }))
-      << first.Trace() << second.Trace();
+  ASSERT_TRUE(first.Owns(2) && second.Owns(2)) << first.Trace() << second.Trace();
   Produce(10, 4);
   ASSERT_TRUE(WaitUntil(20s, [&] { return first.Count() + second.Count() >= 440; }));
-  one.Stop();  // commits its last offsets, and leaves at once
-  one.Join();
-  ASSERT_TRUE(WaitUntil(5s, [&] { return second.AssignedCount() == 4; })) << second.Trace();
+  first.source.Stop();  // commits its last offsets, and leaves at once
+  first.source.Join();
+  ASSERT_TRUE(second.Owns(4));
   Produce(10, 4);
   ASSERT_TRUE(WaitUntil(20s, [&] { return first.Count() + second.Count() >= 480; }));
-  two.Stop();
-  two.Join();
+  second.End();
   EXPECT_EQ(first.Count() + second.Count(), 480u) << "a record came twice";
   EXPECT_EQ(Committed(), (std::vector<Offset>{120, 120, 120, 120}));
 }
@@ -372,32 +347,29 @@ class KafkaSourceThatHung : public KafkaSourceOnBroker {
   void HangAndComeBack(bool rival_first) {
     broker->CreateTopic(topic, 2);
     Produce(10, 2);
-    KafkaOptions slow = Options();
-    slow.librdkafka["session.timeout.ms"] = "2000";
-    slow.librdkafka["max.poll.interval.ms"] = "2000";
     first.on_revoked = [&](const auto&, bool) { return first.Positions(); };
     first.on_records = [&, blocked = false]() mutable {
       if (std::exchange(blocked, true)) return;
       EXPECT_TRUE(WaitUntil(60s, [&] { return second.AssignedCount() == 2; })) << second.Trace();
     };
-    KafkaSource one(slow, "w1", &first, &first);
-    ASSERT_TRUE(one.Start());
-    ASSERT_TRUE(WaitUntil(30s, [&] { return first.Count() > 0; })) << first.Trace();
+    ASSERT_TRUE(first.Until([&] { return first.CountNow() > 0; }));
     const auto hung = std::chrono::steady_clock::now();
     const auto thrown_out = [&] { return std::chrono::steady_clock::now() > hung + 4s; };
     ASSERT_TRUE(WaitUntil(10s, [&] { return rival_first || thrown_out(); }));
-    KafkaSource two(Options(), "w2", &second, &second);
-    ASSERT_TRUE(two.Start());
-    ASSERT_TRUE(
-        WaitUntil(60s, [&] { return first.AssignedCount() == 1 && second.AssignedCount() == 1; }))
-        << first.Trace() << second.Trace();
+    ASSERT_TRUE(second.Start());
+    ASSERT_TRUE(first.Owns(1) && second.Owns(1)) << first.Trace() << second.Trace();
     EXPECT_EQ(Committed(), (std::vector<Offset>{0, 0}));
     EXPECT_EQ(first.Locked([&] { return first.results[CommitResult::kCommitted]; }), 0);
     rejected = first.Locked([&] { return first.results[CommitResult::kRejected]; });
     EXPECT_FALSE(first.Locked([&] { return first.fatal.has_value(); }));
   }
-  RecordingSink first;
-  RecordingSink second;
+  static KafkaOptions Slow(KafkaOptions options) {
+    options.librdkafka["session.timeout.ms"] = "2000";
+    options.librdkafka["max.poll.interval.ms"] = "2000";
+    return options;
+  }
+  Reader second{Options(), "w2"};
+  Reader first{Slow(Options())};
   int rejected = 0;
 };
 
@@ -411,71 +383,6 @@ TEST_F(KafkaSourceThatHung, CommitsNothingWhereItWasThrownOutWhileItsRevokeWasOn
   HangAndComeBack(true);
   EXPECT_EQ(rejected, 0) << first.Trace();
   EXPECT_NE(first.Trace().find("assignment_lost"), std::string::npos) << first.Trace();
-}
-
-TEST_F(KafkaSourceOnBroker, SurvivesARestartOfTheBroker) {
-  broker->CreateTopic(topic, 2);
-  Produce(10, 2);
-  RecordingSink sink;
-  sink.on_revoked = [&](const auto&, bool) { return sink.Positions(); };
-  KafkaSource source(Options(), "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 20; })) << sink.Trace();
-  broker->Kill();
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Locked([&] { return !sink.up; }); }))
-      << sink.Trace();
-  broker->Start();
-  Produce(10, 2);
-  ASSERT_TRUE(WaitUntil(60s, [&] {
-    return sink.Locked([&] {
-      return sink.up && sink.seen[{topic, 0}].back().offset == 19 &&
-             sink.seen[{topic, 1}].back().offset == 19;
-    });
-  })) << sink.Trace();
-  source.Commit(sink.Positions());
-  ASSERT_TRUE(WaitUntil(20s, [&] {
-    return Committed() == std::vector<Offset>{20, 20};
-  })) << sink.Trace();
-  EXPECT_FALSE(sink.Locked([&] { return sink.fatal.has_value(); }));
-}
-
-TEST_F(KafkaSourceOnBroker, WaitsForATopicThatDoesNotExistYet) {
-  RecordingSink sink;
-  KafkaSource source(Options(), "w", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(30s, [&] {
-    return sink.Locked([&] {
-      return std::any_of(sink.reasons.begin(), sink.reasons.end(), [&](const std::string& reason) {
-        return reason.find("does not exist (yet)") != std::string::npos &&
-               reason.find(topic) != std::string::npos;
-      });
-    });
-  })) << sink.Trace();
-  EXPECT_FALSE(sink.Locked([&] { return sink.up; }));
-  broker->CreateTopic(topic, 1);
-  Produce(3, 1);
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 3; })) << sink.Trace();
-  EXPECT_TRUE(sink.Locked([&] { return sink.up; })) << sink.Trace();
-}
-
-TEST_F(KafkaSourceOnBroker, GoesOnWhereItsLastRevokeCommitted) {
-  broker->CreateTopic(topic, 1);
-  Produce(50, 1);
-  for (const Offset done : {20, 50}) {
-    RecordingSink sink;
-    sink.on_revoked = [&](const auto& partitions, bool) {
-      return std::vector<PartitionOffset>{{partitions[0], sink.epoch, done}};
-    };
-    KafkaSource source(Options(), "w", &sink, &sink);
-    ASSERT_TRUE(source.Start());
-    ASSERT_TRUE(WaitUntil(30s, [&] {
-      return sink.Locked([&] { return sink.ends[{topic, 0}] == 50; });
-    })) << sink.Trace();
-    EXPECT_EQ(sink.Offsets({topic, 0}), Range(done == 20 ? 0 : 20, 50));
-    source.Stop();
-    source.Join();
-    EXPECT_EQ(Committed()[0], done);
-  }
 }
 
 }  // namespace

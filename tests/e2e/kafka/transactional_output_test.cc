@@ -11,8 +11,8 @@
 
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/log_identity/log_samples.h"
+#include "tests/component/kafka/reader.h"
 #include "tests/e2e/kafka/broker_fixture.h"
-#include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
 namespace {
@@ -23,6 +23,7 @@ using fencepost::testing::TestRecord;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using enum WriteResult;
 
 using Outcomes = tl::expected<std::vector<WriteOutcome>, OutputError>;
 
@@ -132,7 +133,7 @@ TEST_F(KafkaOutputOnBroker, WritesRecordsAndOffsetsInOne) {
   ASSERT_TRUE(output->Prepare());
   const auto outcomes = output->Write(input.request);
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
-  EXPECT_THAT(Results(outcomes), ElementsAre(WriteResult::kCommitted, WriteResult::kCommitted));
+  EXPECT_THAT(Results(outcomes), ElementsAre(kCommitted, kCommitted));
   const auto written = Committed(2);
   ASSERT_THAT(Values(written), ElementsAre("1.50", "two"));
   EXPECT_EQ(written[1].key, "b");
@@ -167,7 +168,7 @@ TEST_F(KafkaOutputOnBroker, WritesOneRecordForEachValueOfTheHandler) {
   input.Add("b", "in").values = &input.values.emplace_back();
   const auto output = MakeOutput(Anyone());
   ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)),
-              ElementsAre(WriteResult::kCommitted, WriteResult::kCommitted));
+              ElementsAre(kCommitted, kCommitted));
   EXPECT_THAT(Values(Committed(3)), ElementsAre("x", "null", "y"));
 }
 
@@ -198,15 +199,14 @@ TEST_F(KafkaOutputOnBroker, TellsEveryBadRecordAndLeavesNothingOfTheirRequest) {
   input.MoveTo(4);
   const auto output = MakeOutput(Anyone());
   const auto outcomes = WriteUntilKnown(*output, input.request);
-  EXPECT_THAT(Results(outcomes), ElementsAre(WriteResult::kNotWritten, WriteResult::kBadRecord,
-                                             WriteResult::kNotWritten, WriteResult::kBadRecord));
+  EXPECT_THAT(Results(outcomes), ElementsAre(kNotWritten, kBadRecord, kNotWritten, kBadRecord));
   EXPECT_THAT((*outcomes)[1].detail, HasSubstr("value from json:/v: json:/v finds nothing"));
   EXPECT_THAT(Committed(), IsEmpty());
   EXPECT_EQ(GroupOffset(), -1);
   // The rest can be written again.
   input.request.items = {input.request.items[0], input.request.items[2]};
   EXPECT_THAT(Results(WriteUntilKnown(*output, input.request)),
-              ElementsAre(WriteResult::kCommitted, WriteResult::kCommitted));
+              ElementsAre(kCommitted, kCommitted));
   EXPECT_THAT(Values(Committed(2)), ElementsAre("a", "b"));
   EXPECT_EQ(GroupOffset(), 4);
 }
@@ -220,7 +220,7 @@ TEST_F(KafkaOutputOnBroker, NamesTheOneRecordThatTheTopicRefusesAsTooLarge) {
   const auto outcomes = WriteUntilKnown(*output, input.request);
   ASSERT_TRUE(outcomes);
   for (std::size_t i = 0; i < outcomes->size(); ++i) {
-    EXPECT_EQ((*outcomes)[i].result, i == 20 ? WriteResult::kBadRecord : WriteResult::kNotWritten);
+    EXPECT_EQ((*outcomes)[i].result, i == 20 ? kBadRecord : kNotWritten);
   }
   EXPECT_THAT((*outcomes)[20].detail, HasSubstr("Message size too large"));
   EXPECT_THAT(Committed(), IsEmpty());
@@ -236,7 +236,7 @@ TEST_F(KafkaOutputOnBroker, WritesRecordsThatAreTooLargeOnlyTogether) {
   const auto output = MakeOutput(Anyone());
   for (int i = 0; i < 2; ++i) {
     const auto outcomes = WriteUntilKnown(*output, input.request);
-    EXPECT_EQ(Results(outcomes), std::vector<WriteResult>(100, WriteResult::kCommitted));
+    EXPECT_EQ(Results(outcomes), std::vector<WriteResult>(100, kCommitted));
   }
   EXPECT_EQ(Committed(200).size(), 200u);
 }
@@ -258,70 +258,43 @@ TEST_F(KafkaOutputOnBroker, WritesNothingForAnAssignmentThatIsOver) {
     EXPECT_EQ(epoch, 3u);
     return nullptr;
   });
-  EXPECT_THAT(Results(WriteUntilKnown(*output, input.request)),
-              ElementsAre(WriteResult::kNotWritten));
+  EXPECT_THAT(Results(WriteUntilKnown(*output, input.request)), ElementsAre(kNotWritten));
   EXPECT_THAT(Committed(), IsEmpty());
 }
 
 TEST_F(KafkaOutputOnBroker, IsRefusedTheOffsetsOfAnAssignmentThatTheGroupHasLeftBehind) {
   MakeTopics();
   kafka.librdkafka = {{"session.timeout.ms", "6000"}, {"heartbeat.interval.ms", "200"}};
-  RecordingSink first;
-  RecordingSink second;
-  KafkaSource one(kafka, "w1", &first, &first);
-  ASSERT_TRUE(one.Start());
-  ASSERT_TRUE(WaitUntil(30s, [&] { return first.AssignedCount() == 2; })) << first.Trace();
-  const AssignmentEpoch before = first.Locked([&] { return first.epoch; });
-  const auto kept = one.MetadataOf(before);
-  ASSERT_NE(kept, nullptr);
-  EXPECT_EQ(one.MetadataOf(before + 1), nullptr);
   bool good_inside = false;
+  Reader first(kafka);
+  Reader second(kafka, "w2");
+  ASSERT_TRUE(first.Owns(2));
+  const AssignmentEpoch before = first.Locked([&] { return first.epoch; });
+  const auto kept = first.source.MetadataOf(before);
+  ASSERT_NE(kept, nullptr);
+  EXPECT_EQ(first.source.MetadataOf(before + 1), nullptr);
   first.on_revoked = [&](const auto&, bool) {
-    good_inside = one.MetadataOf(before) == kept;
+    good_inside = first.source.MetadataOf(before) == kept;
     return std::vector<PartitionOffset>{};
   };
-  KafkaSource two(kafka, "w2", &second, &second);
-  ASSERT_TRUE(two.Start());
-  ASSERT_TRUE(
-      WaitUntil(30s, [&] { return first.AssignedCount() == 1 && second.AssignedCount() == 1; }))
-      << first.Trace() << second.Trace();
+  ASSERT_TRUE(second.Start());
+  ASSERT_TRUE(first.Owns(1) && second.Owns(1)) << first.Trace() << second.Trace();
   EXPECT_TRUE(good_inside);
-  EXPECT_EQ(one.MetadataOf(before), nullptr);
+  EXPECT_EQ(first.source.MetadataOf(before), nullptr);
 
   input.Add("k", "v");
   input.MoveTo(7, first.Locked([&] { return first.epoch; }));
   bool stale = true;
-  const auto output =
-      MakeOutput([&](AssignmentEpoch epoch) { return stale ? kept : one.MetadataOf(epoch); });
+  const auto output = MakeOutput(
+      [&](AssignmentEpoch epoch) { return stale ? kept : first.source.MetadataOf(epoch); });
   const auto refused = WriteUntilKnown(*output, input.request);
-  ASSERT_THAT(Results(refused), ElementsAre(WriteResult::kNotWritten));
+  ASSERT_THAT(Results(refused), ElementsAre(kNotWritten));
   EXPECT_THAT(Committed(), IsEmpty());
   EXPECT_LE(GroupOffset(), 0);
   stale = false;  // the producer is as good as before
-  ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)),
-              ElementsAre(WriteResult::kCommitted));
+  ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)), ElementsAre(kCommitted));
   EXPECT_EQ(Committed(1).size(), 1u);
   EXPECT_EQ(GroupOffset(), 7);
-}
-
-TEST_F(KafkaOutputOnBroker, IsAtItsEndWhenAnotherWorkerOfItsNameStarts) {
-  MakeTopics();
-  input.Add("k", "v");
-  const auto first = MakeOutput(Anyone(), "pod-0");
-  ASSERT_TRUE(WriteUntilKnown(*first, input.request));
-  const auto second = MakeOutput(Anyone(), "pod-0");
-  ASSERT_TRUE(second->Prepare());
-  for (int i = 0; i < 2; ++i) {
-    const auto fenced = WriteUntilKnown(*first, input.request);
-    ASSERT_FALSE(fenced);
-    EXPECT_TRUE(fenced.error().fatal);
-    EXPECT_EQ(fenced.error().error.code, "producer_fenced");
-    EXPECT_EQ(fenced.error().error.Line(),
-              "output.kafka: another worker took over transactional.id p.pod-0: two workers run "
-              "under the name pod-0; give each worker a name of its own (--worker)");
-  }
-  ASSERT_TRUE(WriteUntilKnown(*second, input.request));
-  EXPECT_EQ(Committed(2).size(), 2u);
 }
 
 TEST_F(KafkaOutputOnBroker, PutsADeadLetterIntoTheTransaction) {
@@ -358,7 +331,7 @@ TEST_F(KafkaOutputOnBroker, WritesARecordThatOnlyItsCompressionBringsBelowTheLim
   input.Add("k", value);
   const auto output = MakeOutput(Anyone());
   ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)),
-              ElementsAre(WriteResult::kCommitted, WriteResult::kCommitted));
+              ElementsAre(kCommitted, kCommitted));
   EXPECT_THAT(Values(Committed(2)), ElementsAre("before", value));
 }
 
@@ -403,8 +376,7 @@ TEST_F(LargeLetterOnBroker, HoldsBackWhatIsBehindItInItsPartitionAndNothingElse)
     }
     return outcomes.has_value();
   }));
-  EXPECT_THAT(Results(outcomes), ElementsAre(WriteResult::kCommitted, WriteResult::kNotWritten,
-                                             WriteResult::kNotWritten, WriteResult::kCommitted));
+  EXPECT_THAT(Results(outcomes), ElementsAre(kCommitted, kNotWritten, kNotWritten, kCommitted));
   EXPECT_THAT(errors, ElementsAre(fmt::format(
                           "{0}: the dead letter of {1}-in/0/1 is refused (Broker: Message size too "
                           "large), and its partition waits for it; raise max.message.bytes of {0} "
@@ -422,7 +394,7 @@ TEST_F(LargeLetterOnBroker, GoesOnceItsTopicTakesIt) {
   input.request.items = {input.request.items[1], input.request.items[2]};
   ASSERT_TRUE(WaitUntil(60s, [&] {
     const auto outcomes = output->Write(input.request);
-    return outcomes && outcomes->at(0).result == WriteResult::kCommitted;
+    return outcomes && outcomes->at(0).result == kCommitted;
   }));
   EXPECT_THAT(Values(Committed(3)), ElementsAre("a-0", "b-0", "a-2"));
   const auto dead = ReadTopic(broker->bootstrap(), dead_letter_topic);
@@ -458,8 +430,7 @@ TEST_F(KafkaOutputOnBroker, GoesOnAskingForTheCommitThatTheBrokersDidNotAnswer) 
   EXPECT_FALSE(unknown.error().fatal);
   EXPECT_THAT(unknown.error().error.Line(),
               HasSubstr("have not answered the commit of a transaction"));
-  ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)),
-              ElementsAre(WriteResult::kCommitted));
+  ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)), ElementsAre(kCommitted));
   // The broker shows what is committed a moment after it has said so.
   EXPECT_TRUE(WaitUntil(30s, [&] { return !Committed().empty(); }));
   EXPECT_THAT(Values(Committed()), ElementsAre("v"));

@@ -131,11 +131,12 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
   }
 
   [[nodiscard]] std::size_t Count() const {
-    return Locked([&] {
-      std::size_t count = 0;
-      for (const auto& [p, records] : seen) count += records.size();
-      return count;
-    });
+    return Locked([&] { return CountNow(); });
+  }
+  [[nodiscard]] std::size_t CountNow() const {
+    std::size_t count = 0;
+    for (const auto& [p, records] : seen) count += records.size();
+    return count;
   }
   [[nodiscard]] std::size_t AssignedCount() const {
     return Locked([&] { return assigned.size(); });
