@@ -239,14 +239,25 @@ class Differential : public ::testing::Test {
     }
     foreign_ = &names_[Below(kNames)];
     client_.Command({"DEL", *foreign_});
-    const std::vector<std::vector<std::string>> kinds = {{"RPUSH", "a list"},
-                                                         {"SADD", "a set"},
-                                                         {"SET", "somebody's"},
-                                                         {"SET", "Hello"},
-                                                         {"SET", "D" + std::string(24, 'x')},
-                                                         {"SET", "D" + std::string(24, 'A')},
-                                                         {"SET", "F" + std::string(16, 'F')},
-                                                         {"SET", ""}};
+    const std::string h = "H" + std::string(27, '0');
+    const std::vector<std::vector<std::string>> kinds = {
+        {"RPUSH", "a list"},
+        {"SADD", "a set"},
+        {"HSET", "a", "hash"},
+        {"XADD", "*", "a", "stream"},
+        {"SET", "somebody's"},
+        {"SET", "Hello"},
+        {"SET", ""},
+        {"SET", "D" + std::string(24, 'x')},
+        {"SET", "F" + std::string(16, 'x')},
+        {"SET", "H" + std::string(43, 'x')},
+        {"SET", h + std::string(16, 'n') + "and a tail that is"},
+        {"SET", h + std::string(16, 'n') + std::string(16, 'x')},
+        // Hex digits are written small.
+        {"SET", "D" + std::string(24, 'A')},
+        {"SET", "F" + std::string(16, 'F')},
+        {"SET", "H" + std::string(27, 'A') + std::string(16, 'n')},
+        {"SET", h + std::string(16, 'n') + std::string(16, 'F')}};
     std::vector<std::string> command = kinds[Below(kinds.size())];
     command.insert(command.begin() + 1, *foreign_);
     client_.Command(command);

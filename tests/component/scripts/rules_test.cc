@@ -1,12 +1,49 @@
 // The rules of a lock node that differential_test.cc does not compare, on a real redis-server: what
 // is stored, to the letter; tokens of more bits than its clock gives; clocks that step; other
-// collations; the expiry of what is not a lock.
+// collations; the expiry of what is not a lock; a full memory.
 #include <filesystem>
 
-#include "tests/component/scripts/node_fixture.h"
+#include "tests/component/scripts/script_client.h"
 
 namespace fencepost::testing {
 namespace {
+
+constexpr Millis kSkew{5'000};
+constexpr Millis kTtl{20'000};
+constexpr Millis kMaxTtl{30'000};
+
+// One real lock node of a store, and operations on one name of it.
+class Node : public ::testing::Test {
+ protected:
+  Node() { WriteSentinel(); }
+
+  void WriteSentinel(WallTime quarantine_until = WallTime(Millis(0))) {
+    client_.Command(
+        {"SET", std::string(locking::kSentinelKey), CompleteSentinel(kMaxTtl, quarantine_until)});
+  }
+  Op Make(OpKind kind, Token token, std::uint64_t nonce, Millis ttl = kTtl) {
+    return {.kind = kind,
+            .lock = {1, 1},
+            .round = 7,
+            .name = name_,
+            .token = token,
+            .nonce = {{0xabcdef, nonce}},
+            .ttl = ttl,
+            .crc = 0x1'feedbeef};
+  }
+  Reply Ask(const Op& op) { return client_.Ask(op, options_); }
+  ReplyCode Code(const Op& op) { return Ask(op).code; }
+  // A token of the node's wall time, moved.
+  Token At(Millis offset = Millis(0)) { return Token::AtWall(client_.NodeTime() + offset); }
+  std::string Value() { return client_.Command({"GET", name_}); }
+  static std::string Hex(Token token) { return fmt::format("{:016x}", token.value()); }
+  std::int64_t Pttl() { return std::stoll(client_.Command({"PTTL", name_})); }
+
+  RedisServer server_;
+  ScriptClient client_{server_};
+  LockOptions options_{.max_skew = kSkew};
+  std::string name_ = "fencepost:{orders}:o-17";
+};
 
 TEST_F(Node, GrantsAFreshNameAndStoresItWithTheSkewOnTopOfItsDeadline) {
   const Token token = At();
@@ -107,6 +144,42 @@ TEST(NodeWhoseClockSteps, NeverForgetsAFloorSoonerThanItWouldHave) {
   op.ttl = kMaxTtl + 2 * kSkew;
   ASSERT_EQ(client.Ask(op, lock).code, ReplyCode::kMarked);
   EXPECT_EQ(client.Command({"PEXPIRETIME", name}), before);
+}
+
+TEST_F(Node, TurnsAcquiresAwayWhenItsMemoryIsFullButNotWhatFreesOrCompletes) {
+  const Token token = At();
+  const auto code = [&](OpKind kind, const char* name) {
+    name_ = fmt::format("fencepost:{{orders}}:{}", name);
+    return Code(Make(kind, token, 1));
+  };
+  ASSERT_EQ(code(OpKind::kAcquire, "held"), ReplyCode::kGranted);
+  ASSERT_EQ(client_.Command({"CONFIG", "SET", "maxmemory", "1kb"}), "OK");
+  name_ += "-wanted";
+  const Op wanted = Make(OpKind::kAcquire, token, 2);
+  const std::string error = client_.Call(wanted.kind, {&wanted, 1}, options_).error;
+  EXPECT_TRUE(error.starts_with("OOM ")) << error;
+  EXPECT_EQ(code(OpKind::kExtend, "held"), ReplyCode::kExtended);
+  EXPECT_EQ(code(OpKind::kFill, "filled"), ReplyCode::kFilled);
+  EXPECT_EQ(code(OpKind::kAbort, "filled"), ReplyCode::kFreed);
+  EXPECT_EQ(code(OpKind::kDone, "held"), ReplyCode::kMarked);
+  EXPECT_EQ(code(OpKind::kForget, "held"), ReplyCode::kFreed);
+  const std::string sentinel = CompleteSentinel(kMaxTtl);
+  EXPECT_NE(client_.WriteSentinel({sentinel, sentinel, Millis(1'000)}).current, sentinel);
+}
+
+// What the node refuses is no foreign value.
+TEST_F(Node, ReportsWhatTheNodeRefusesToReadAsAnError) {
+  std::string script(locking::ScriptNamed("look").text);
+  script.insert(script.find('\n') + 1,
+                "local given = redis\n"
+                "local redis = {call = given.call, pcall = function(_, key)\n"
+                "  return {err = key}\n"
+                "end}\n");
+  const auto look = [&](const std::string& answer) {
+    return client_.Command({"EVAL", script, "2", std::string(locking::kSentinelKey), answer});
+  };
+  EXPECT_EQ(look("NOPERM of this key").substr(0, 6), "NOPERM");
+  EXPECT_TRUE(look("WRONGTYPE of this key").ends_with("001?0000000000000"));
 }
 
 }  // namespace
