@@ -4,8 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
-#include <thread>
+#include <future>
 
 #include <fmt/format.h>
 
@@ -69,8 +68,7 @@ struct Topic {
 Figures Floor(Servers& servers, double per_s, std::int64_t records) {
   servers.Reset();
   const Topic topic(servers);
-  std::exception_ptr trouble;
-  std::thread sender;
+  std::future<void> sender;
   RunPipelineFloor({.bootstrap = servers.kafka.bootstrap(),
                     .topic = topic.name,
                     .group = topic.name,
@@ -78,16 +76,10 @@ Figures Floor(Servers& servers, double per_s, std::int64_t records) {
                     .partitions = kPartitions,
                     .records = records},
                    [&] {
-                     sender = std::thread([&] {
-                       try {
-                         SendEvenly(servers, topic.name, per_s, records);
-                       } catch (...) {
-                         trouble = std::current_exception();
-                       }
-                     });
+                     sender = std::async(std::launch::async,
+                                         [&] { SendEvenly(servers, topic.name, per_s, records); });
                    });
-  sender.join();
-  if (trouble) std::rethrow_exception(trouble);
+  sender.get();
   return Quantiles(servers, records);
 }
 

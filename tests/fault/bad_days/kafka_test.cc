@@ -107,36 +107,5 @@ TEST_F(KafkaBadDay, ATopicThatIsCreatedLaterIsFound) {
   ExpectAllDone(worker, 20);
 }
 
-// With start_from: latest: those that came before the workers saw the partition count, too.
-TEST_F(KafkaBadDay, PartitionsAddedUnderRunningWorkersAreReadFromTheirBeginning) {
-  PipelineText text = Text(2);
-  text.start_from = "latest";
-  text.order = "key";
-  text.librdkafka = ", topic.metadata.refresh.interval.ms: 500";
-  WorkerTeam team(Worker(text));
-  team.Start(2);
-  // Nothing is in the topic: the group has committed where it starts.
-  ASSERT_TRUE(AllCommitted()) << team.Tails();
-  int sent = 0;
-  const auto produce = [&](int records, int partitions) {
-    TestProducer producer(Kafka().bootstrap());
-    for (const int end = sent + records; sent < end; ++sent) {
-      producer.Send(name_, sent % partitions, fmt::format("customer-{}", sent % 97),
-                    Orders::Value(sent));
-    }
-    producer.Flush();
-  };
-  produce(4000, 2);
-  Kafka().admin().AddPartitions(name_, 4);
-  produce(4000, 4);
-  EXPECT_TRUE(AllCommitted()) << team.Tails();
-  EXPECT_TRUE(WaitUntil(seconds(20), "both workers to have two partitions each", [&] {
-    return team[0].Now("fencepost_partitions_assigned") == 2 &&
-           team[1].Now("fencepost_partitions_assigned") == 2;
-  })) << team.Tails();
-  produce(1000, 4);
-  ExpectAllDone(team, sent);
-}
-
 }  // namespace
 }  // namespace fencepost::testing

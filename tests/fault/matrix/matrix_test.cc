@@ -302,6 +302,7 @@ TEST_F(Matrix, LosesAndDoublesNothingInAFewOfItsCells) {
   std::uint64_t seed = 1;
   for (MatrixOptions options : std::vector<MatrixOptions>{
            {.kind = "worker-kill", .phase = "handling"},
+           {.kind = "worker-rolling-stop", .phase = "handling"},
            {.kind = "postgres-sessions-ended", .phase = "writing"},
            {.kind = "postgres-killed", .phase = "writing"},
            {.kind = "postgres-failed-over", .phase = "writing"},
@@ -334,6 +335,7 @@ TEST_F(Matrix, LosesAndDoublesNothingInAFewOfItsCells) {
 TEST_F(Matrix, LosesAndDoublesNothingInStorms) {
   std::uint64_t seed = 1;
   for (MatrixOptions options : std::vector<MatrixOptions>{
+           {.kind = "worker-", .pipeline = Pipeline::kId, .storm = 8},
            {.database = DatabaseKind::kPostgres, .pipeline = Pipeline::kPosition, .storm = 4},
            {.database = DatabaseKind::kMariadb, .pipeline = Pipeline::kPosition, .storm = 4},
            {.database = DatabaseKind::kSqlite, .pipeline = Pipeline::kPosition, .storm = 4},

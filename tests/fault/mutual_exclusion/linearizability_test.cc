@@ -15,33 +15,45 @@ namespace {
 
 using ::testing::HasSubstr;
 using Kind = Entry::Kind;
-using Lines = std::vector<Entry>;
 
-Entry Held(std::uint64_t token, std::int64_t asked, std::int64_t at, std::int64_t until) {
-  return {Kind::kHeld, 0, token, at, until, asked};
-}
+// What one worker wrote down, line by line.
+class Lines : public std::vector<Entry> {
+ public:
+  // A lease; and that it is about to be given back.
+  Lines Held(std::uint64_t token, std::int64_t asked, std::int64_t at, std::int64_t until) {
+    return Add({Kind::kHeld, 0, token, at, until, asked});
+  }
+  Lines Releasing(std::uint64_t token, std::int64_t at) {
+    return Add({Kind::kReleasing, 0, token, at});
+  }
+  // Requests that were admitted, with what was read or written.
+  Lines Read(std::uint64_t token, std::int64_t at, std::int64_t value, std::int64_t took = 10) {
+    return Add({Kind::kRead, 0, token, at})
+        .Add({Kind::kAdmitted, 0, token, at + took, 0, 0, value});
+  }
+  Lines Write(std::uint64_t token, std::int64_t at, std::int64_t value) {
+    return AskToWrite(token, at, value).Add({Kind::kAdmitted, 0, token, at + 10, 0, 0, value});
+  }
+  // Reads `value` from `at` on, and raises it.
+  Lines Increment(std::uint64_t token, std::int64_t at, std::int64_t value) {
+    return Read(token, at, value).Write(token, at + 20, value + 1);
+  }
+  // A write of which no answer came; and the refusal of what was asked, with the value as it is.
+  Lines AskToWrite(std::uint64_t token, std::int64_t at, std::int64_t value) {
+    return Add({Kind::kWrite, 0, token, at, 0, 0, value});
+  }
+  Lines AskToRead(std::uint64_t token, std::int64_t at) { return Add({Kind::kRead, 0, token, at}); }
+  Lines Refused(std::uint64_t token, std::int64_t at, std::int64_t value) {
+    return Add({Kind::kRefused, 0, token, at, 0, 0, value});
+  }
 
-Entry Releasing(std::uint64_t token, std::int64_t at) { return {Kind::kReleasing, 0, token, at}; }
-
-// A request that was admitted, and its answer. kRead: what was read; kWrite: what was written.
-void Add(Lines& journal, Kind what, std::uint64_t token, std::int64_t from, std::int64_t to,
-         std::int64_t value) {
-  journal.push_back({what, 0, token, from, 0, 0, what == Kind::kWrite ? value : 0});
-  journal.push_back({Kind::kAdmitted, 0, token, to, 0, 0, value});
-}
-
-// One that was refused, with the value that was there.
-void AddRefused(Lines& journal, Kind what, std::uint64_t token, std::int64_t from, std::int64_t to,
-                std::int64_t given, std::int64_t there) {
-  journal.push_back({what, 0, token, from, 0, 0, given});
-  journal.push_back({Kind::kRefused, 0, token, to, 0, 0, there});
-}
-
-// Reads `value` from `at` on, and raises it.
-void Increment(Lines& journal, std::uint64_t token, std::int64_t at, std::int64_t value) {
-  Add(journal, Kind::kRead, token, at, at + 10, value);
-  Add(journal, Kind::kWrite, token, at + 20, at + 30, value + 1);
-}
+ private:
+  Lines Add(const Entry& entry) {
+    Lines more = *this;
+    more.push_back(entry);
+    return more;
+  }
+};
 
 class Linearizability : public ::testing::Test {
  protected:
@@ -70,129 +82,98 @@ class Linearizability : public ::testing::Test {
 // --- the counter ---------------------------------------------------------------------------------
 
 TEST_F(Linearizability, TakesHoldersInTheOrderOfTheirTokensAndTheRefusalOfALateOne) {
-  Lines first;
-  Increment(first, 5, 100, 0);
-  Add(first, Kind::kRead, 5, 200, 210, 1);
-  Lines second;
-  Increment(second, 6, 300, 1);
-  AddRefused(first, Kind::kWrite, 5, 400, 410, 2, 2);  // thawed late
-  Expect(Verdict::kLinearizable, {first, second});
+  Expect(Verdict::kLinearizable, {Lines()
+                                      .Increment(5, 100, 0)
+                                      .Read(5, 200, 1)
+                                      .AskToWrite(5, 400, 2)  // thawed late
+                                      .Refused(5, 410, 2),
+                                  Lines().Increment(6, 300, 1)});
 }
 
 TEST_F(Linearizability, TakesOperationsThatOverlapInAnyOrderThatExplainsThem) {
-  Lines slow;
-  Add(slow, Kind::kRead, 5, 100, 900, 0);  // took effect before the other began to answer
-  Lines quick;
-  Increment(quick, 6, 200, 0);
-  Expect(Verdict::kLinearizable, {slow, quick});
+  // The first took effect before the other began to answer.
+  Expect(Verdict::kLinearizable, {Lines().Read(5, 100, 0, 800), Lines().Increment(6, 200, 0)});
 }
 
 TEST_F(Linearizability, TakesAKilledWorkersWriteAsDoneOrNotDone) {
   for (const std::int64_t found : {0, 1}) {
-    Lines killed;
-    Add(killed, Kind::kRead, 5, 100, 110, 0);
-    killed.push_back({Kind::kWrite, 0, 5, 120, 0, 0, 1});
-    Lines next;
-    Increment(next, 6, 200, found);
-    Expect(Verdict::kLinearizable, {killed, next});
+    Expect(Verdict::kLinearizable,
+           {Lines().Read(5, 100, 0).AskToWrite(5, 120, 1), Lines().Increment(6, 200, found)});
   }
 }
 
 TEST_F(Linearizability, RefusesAKilledWorkersWriteThatIsSeenLate) {
-  Lines killed;
-  Add(killed, Kind::kRead, 5, 100, 110, 0);
-  killed.push_back({Kind::kWrite, 0, 5, 120, 0, 0, 1});
-  Lines next;
-  Add(next, Kind::kRead, 6, 200, 210, 0);
-  Add(next, Kind::kRead, 6, 300, 310, 1);
-  ExpectRefused("counter", {killed, next});
+  ExpectRefused("counter", {Lines().Read(5, 100, 0).AskToWrite(5, 120, 1),
+                            Lines().Read(6, 200, 0).Read(6, 300, 1)});
 }
 
 TEST_F(Linearizability, RefusesAStaleRead) {
-  Lines first;
-  Increment(first, 5, 100, 0);
-  Lines second;
-  Add(second, Kind::kRead, 6, 200, 210, 0);
-  ExpectRefused("counter", {first, second});
+  ExpectRefused("counter", {Lines().Increment(5, 100, 0), Lines().Read(6, 200, 0)});
 }
 
 TEST_F(Linearizability, RefusesTwoHoldersOfOneTokenThatRaiseTheSameValue) {
-  Lines first;
-  Increment(first, 5, 100, 0);
-  Lines second;
-  Increment(second, 5, 105, 0);
-  ExpectRefused("counter", {first, second});
+  ExpectRefused("counter", {Lines().Increment(5, 100, 0), Lines().Increment(5, 105, 0)});
 }
 
 TEST_F(Linearizability, RefusesAnIncrementThatIsAdmittedAfterANewerToken) {
-  Lines first;
-  Add(first, Kind::kRead, 5, 100, 110, 0);
-  Lines second;
-  Increment(second, 6, 200, 0);
-  Add(first, Kind::kWrite, 5, 300, 310, 2);
-  ExpectRefused("counter", {first, second});
+  ExpectRefused("counter",
+                {Lines().Read(5, 100, 0).Write(5, 300, 2), Lines().Increment(6, 200, 0)});
 }
 
 TEST_F(Linearizability, RefusesTheRefusalOfTheNewestToken) {
-  Lines first;
-  Increment(first, 6, 100, 0);
-  Lines second;
-  AddRefused(second, Kind::kRead, 7, 200, 210, 0, 1);
-  ExpectRefused("counter", {first, second});
+  ExpectRefused("counter",
+                {Lines().Increment(6, 100, 0), Lines().AskToRead(7, 200).Refused(7, 210, 1)});
 }
 
 // --- the lock ------------------------------------------------------------------------------------
 
 TEST_F(Linearizability, TakesLeasesThatEndByReleaseOrByTimeBeforeTheNextOneIsSeen) {
-  Expect(Verdict::kLinearizable, {{Held(5, 100, 150, 700), Releasing(5, 300)},
-                                  {Held(6, 120, 310, 900)},
-                                  {Held(7, 0, 950, 1500)}});
+  Expect(Verdict::kLinearizable, {Lines().Held(5, 100, 150, 700).Releasing(5, 300),
+                                  Lines().Held(6, 120, 310, 900), Lines().Held(7, 0, 950, 1500)});
 }
 
 TEST_F(Linearizability, TakesTheLeaseOfAKilledWorkerUntilItsEnd) {
-  Expect(Verdict::kLinearizable, {{Held(5, 100, 150, 700)}, {Held(6, 160, 701, 900)}});
+  Expect(Verdict::kLinearizable, {Lines().Held(5, 100, 150, 700), Lines().Held(6, 160, 701, 900)});
 }
 
 TEST_F(Linearizability, RefusesTwoLeasesThatStandAtOnce) {
-  ExpectRefused("lock", {{Held(5, 100, 150, 700)}, {Held(6, 200, 250, 900)}});
+  ExpectRefused("lock", {Lines().Held(5, 100, 150, 700), Lines().Held(6, 200, 250, 900)});
 }
 
 TEST_F(Linearizability, RefusesALeaseThatIsSeenBeforeTheReleaseOfTheOneBeforeBegan) {
-  ExpectRefused("lock", {{Held(5, 100, 150, 700), Releasing(5, 300)}, {Held(6, 120, 299, 900)}});
+  ExpectRefused("lock",
+                {Lines().Held(5, 100, 150, 700).Releasing(5, 300), Lines().Held(6, 120, 299, 900)});
 }
 
 TEST_F(Linearizability, RefusesTokensAgainstTheOrderOfTheLeases) {
-  ExpectRefused("lock", {{Held(6, 100, 150, 200)}, {Held(5, 300, 350, 400)}});
+  ExpectRefused("lock", {Lines().Held(6, 100, 150, 200), Lines().Held(5, 300, 350, 400)});
 }
 
 TEST_F(Linearizability, RefusesTwoHoldersWhoseAdmittedIncrementsOverlap) {
-  Lines first{Held(5, 90, 95, 700)};
-  Add(first, Kind::kRead, 5, 100, 110, 0);
-  Lines second{Held(6, 96, 99, 800)};
-  Increment(second, 6, 105, 0);
-  Add(first, Kind::kWrite, 5, 300, 310, 1);
-  ExpectRefused("counter", {first, second});
-  ExpectRefused("lock", {first, second});
+  const std::vector<Lines> journals{Lines().Held(5, 90, 95, 700).Read(5, 100, 0).Write(5, 300, 1),
+                                    Lines().Held(6, 96, 99, 800).Increment(6, 105, 0)};
+  ExpectRefused("counter", journals);
+  ExpectRefused("lock", journals);
 }
 
 // --- long histories are cut ----------------------------------------------------------------------
 
 TEST_F(Linearizability, FindsAWrongAnswerFarFromTheBeginning) {
+  constexpr std::int64_t kMany = 1000;
   Lines journal;
-  std::int64_t value = 0;
-  for (std::int64_t at = 100; value < 1000; at += 100) {
-    const auto token = static_cast<std::uint64_t>(value + 5);
-    journal.push_back(Held(token, at - 100, at - 60, at + 90));
-    Increment(journal, token, at, value++);
-    journal.push_back(Releasing(token, at + 35));
+  for (std::int64_t n = 0; n < kMany; ++n) {
+    const std::int64_t at = 100 * (n + 1);
+    const auto token = static_cast<std::uint64_t>(n + 5);
+    const Lines more = Lines()
+                           .Held(token, at - 100, at - 60, at + 90)
+                           .Increment(token, at, n)
+                           .Releasing(token, at + 35);
+    journal.insert(journal.end(), more.begin(), more.end());
   }
   Expect(Verdict::kLinearizable, {journal});
-  Lines stale = journal;
-  Add(stale, Kind::kRead, 2000, 1'000'000, 1'000'010, value - 1);
-  ExpectRefused("counter", {stale});
-  journal.push_back(Held(2000, 1'000'000, 1'000'010, 2'000'000));
-  journal.push_back(Held(2001, 1'000'000, 1'500'000, 2'000'000));
-  ExpectRefused("lock", {journal});
+  ExpectRefused("counter", {journal.Read(2000, 1'000'000, kMany - 1)});
+  ExpectRefused("lock", {journal.Held(2000, 1'000'000, 1'000'010, 2'000'000)
+                             .Held(2001, 1'000'000, 1'500'000, 2'000'000)});
 }
 
 // --- getting the program -------------------------------------------------------------------------

@@ -100,11 +100,6 @@ Counter Resource::Fenced(int name) const {
   return fenced_.at(static_cast<std::size_t>(name));
 }
 
-Counter Resource::Unfenced(int name) const {
-  const std::lock_guard guard(mutex_);
-  return unfenced_.at(static_cast<std::size_t>(name));
-}
-
 std::vector<pid_t> Resource::Thinking() const {
   const std::lock_guard guard(mutex_);
   std::vector<pid_t> found;

@@ -54,7 +54,6 @@ class Resource {
 
   [[nodiscard]] std::string path() const { return dir_.File("resource"); }
   [[nodiscard]] Counter Fenced(int name) const;
-  [[nodiscard]] Counter Unfenced(int name) const;
   // The processes that have read the unfenced counter and not written yet: the best moment to
   // freeze one.
   [[nodiscard]] std::vector<pid_t> Thinking() const;
