@@ -144,18 +144,6 @@ TEST_F(Retries, AProgramThatAlwaysDiesCostsNoRecord) {
   EXPECT_THAT(Letters(), IsEmpty());
 }
 
-TEST_F(Retries, AClassThatIsNeverTriedAgainIsADeadLetterAtOnce) {
-  Answers("o-1", {501});
-  WorkerProcess worker(Worker(Text()));
-  SendOrder(0, "o-1", "k");
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_TRUE(Shows(worker, "fencepost_dead_letters_total", {{"reason", "handler"}}, 1));
-  EXPECT_EQ(worker.Last("fencepost_retries_total", {{"stage", "handler"}}), 0);
-  EXPECT_EQ(CallsOf("o-1"), 1);
-  ExpectLetter("501", "1", "501");
-  EXPECT_THAT(worker.Log(), HasSubstr("not tried again"));
-}
-
 TEST_F(Retries, ATimeoutIsItsOwnReason) {
   PipelineText text = Text();
   text.more.replace(text.more.find("[501]"), 5, "[timeout]");

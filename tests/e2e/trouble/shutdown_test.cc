@@ -53,6 +53,21 @@ class Shutdown : public TroubleTest {
     EXPECT_TRUE(AllCommitted()) << worker.Log();
     EXPECT_LT(steady_clock::now() - since, kWithoutWaiting) << worker.Log();
   }
+  // By a second signal, while it drains.
+  void StopTwice(WorkerProcess& worker) {
+    worker.Terminate();
+    ASSERT_TRUE(Draining(worker));
+    EXPECT_TRUE(worker.Running());
+    worker.Terminate();
+    EXPECT_EQ(worker.Wait(seconds(10)), 0) << worker.Log();
+  }
+  // The next worker does what is left of so many orders, and waits for no lease to end.
+  void ExpectQuickRest(const PipelineText& text, int orders) {
+    WorkerProcess worker(Worker(text));
+    ExpectQuickEnd(worker);
+    EXPECT_EQ(worker.Now("fencepost_lock_takeovers_total"), 0);
+    ExpectAllDone(worker, orders);
+  }
 };
 
 TEST_F(Shutdown, SigtermFinishesTheCallThatRunsAndReleasesTheRest) {
@@ -74,11 +89,8 @@ TEST_F(Shutdown, SigtermFinishesTheCallThatRunsAndReleasesTheRest) {
   }
   EXPECT_EQ(AllCalls(), 1) << "nothing new is begun";
   EXPECT_EQ(table_->Count(), 1);
-  WorkerProcess worker(Worker(text));
-  ExpectQuickEnd(worker);
-  EXPECT_EQ(worker.Now("fencepost_lock_takeovers_total"), 0);
+  ExpectQuickRest(text, 50);
   EXPECT_EQ(AllCalls(), 50) << "each id was handled once";
-  ExpectAllDone(worker, 50);
 }
 
 TEST_F(Shutdown, ASecondSignalDoesNotWaitForAHandlerThatHangs) {
@@ -89,17 +101,10 @@ TEST_F(Shutdown, ASecondSignalDoesNotWaitForAHandlerThatHangs) {
   {
     WorkerProcess worker(Worker(text));
     ASSERT_TRUE(WaitUntil(seconds(20), "a call", [&] { return AllCalls() == 1; })) << worker.Log();
-    worker.Terminate();
-    ASSERT_TRUE(Draining(worker));
-    EXPECT_TRUE(worker.Running());
-    worker.Terminate();
-    EXPECT_EQ(worker.Wait(seconds(10)), 0) << worker.Log();
+    StopTwice(worker);
   }
   EXPECT_EQ(table_->Count(), 0);
-  WorkerProcess worker(Worker(text));
-  ExpectQuickEnd(worker);
-  EXPECT_EQ(worker.Now("fencepost_lock_takeovers_total"), 0);
-  ExpectAllDone(worker, 20);
+  ExpectQuickRest(text, 20);
 }
 
 TEST_F(Shutdown, ASecondSignalGivesBackWhatTheOutputHasInItsHands) {
@@ -111,15 +116,9 @@ TEST_F(Shutdown, ASecondSignalGivesBackWhatTheOutputHasInItsHands) {
     ASSERT_TRUE(WaitUntil(seconds(20), "all to be leased", [&] {
       return worker.Now("fencepost_locks_held") == 20;
     })) << worker.Log();
-    worker.Terminate();
-    ASSERT_TRUE(Draining(worker));
-    worker.Terminate();
-    EXPECT_EQ(worker.Wait(seconds(10)), 0) << worker.Log();
+    StopTwice(worker);
   }
-  WorkerProcess worker(Worker(text));
-  ExpectQuickEnd(worker);
-  EXPECT_EQ(worker.Now("fencepost_lock_takeovers_total"), 0);
-  ExpectAllDone(worker, 20);
+  ExpectQuickRest(text, 20);
 }
 
 TEST_F(Shutdown, ARevokeFinishesWhatRunsAndReleasesTheRestAtOnce) {
