@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <future>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -105,6 +106,34 @@ inline tl::expected<std::vector<WriteOutcome>, OutputError> WriteAll(Output& out
   return WriteAtOnce(output, retry, {.items = batch.items(), .offsets = {}});
 }
 
+// In one transaction.
+using Written = tl::expected<std::vector<WriteOutcome>, OutputError>;
+inline Written WriteOnce(Output& output, const Batch& batch) {
+  return output.Write({.items = batch.items(), .offsets = {}});
+}
+inline std::future<Written> WriteAside(Output& output, const Batch& batch) {
+  return std::async(std::launch::async, [&] { return WriteOnce(output, batch); });
+}
+// The error of a transaction that must fail.
+inline OutputError Failure(const Written& written) {
+  EXPECT_FALSE(written);
+  return written ? OutputError{} : written.error();
+}
+inline OutputError Failure(Output& output, const Batch& batch) {
+  return Failure(WriteOnce(output, batch));
+}
+// "fatal: LINE" or "LINE" of the write that must fail; "" when it succeeds.
+inline std::string Trouble(Output& output, const Batch& batch) {
+  const auto written = WriteAll(output, batch);
+  if (written) return "";
+  return (written.error().fatal ? "fatal: " : "") + written.error().error.Line();
+}
+// Why it cannot be prepared; "": it can.
+inline std::string Refusal(Output& output) {
+  const auto prepared = output.Prepare();
+  return prepared ? "" : prepared.error().error.Line();
+}
+
 // The results of a write that must succeed.
 inline std::vector<WriteResult> Results(Output& output, const Batch& batch) {
   const auto outcomes = WriteAll(output, batch);
@@ -124,6 +153,10 @@ inline std::string WhyBad(Output& output, const Batch& batch) {
   const WriteOutcome& outcome = outcomes->at(0);
   if (outcome.result == WriteResult::kBadRecord) return outcome.detail;
   return fmt::format("result {}", static_cast<int>(outcome.result));
+}
+
+inline std::future<std::vector<WriteResult>> ResultsAside(Output& output, const Batch& batch) {
+  return std::async(std::launch::async, [&] { return Results(output, batch); });
 }
 
 inline std::vector<WriteResult> All(std::size_t count, WriteResult result) {

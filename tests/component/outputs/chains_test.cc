@@ -35,18 +35,6 @@ TEST_P(ChainsTest, ALaterChangeOfTheSameKeyWaitsBehindARefusedOne) {
   EXPECT_EQ(Ledger(), "b1 b2");
 }
 
-TEST_P(ChainsTest, OnceTheTableIsFixedTheChangesTakeEffectInTheirOrder) {
-  const auto output = OpenAccounts();
-  Exec("INSERT INTO effects (id, amount) VALUES ('limits', 1)");
-  Exec("CREATE UNIQUE INDEX amounts ON effects (amount)");
-  const Batch batch{Change("a1", 1, "a", 1, 7), Change("a2", 2, "a's next", 2, 7)};
-  EXPECT_THAT(Results(*output, batch), ElementsAre(kBadRecord, kNotWritten));
-  EXPECT_EQ(Effects(), "limits|1|NULL");
-  Exec(IsMysql() ? "DROP INDEX amounts ON effects" : "DROP INDEX amounts");
-  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted));
-  EXPECT_EQ(Effects(), "a|1|NULL a's next|2|NULL limits|1|NULL");
-}
-
 TEST_P(ChainsTest, ALaterChangeOfTheSameKeyWaitsBehindAnIdWithOtherContent) {
   const auto output = OpenAccounts();
   const Batch first{Change("a1", 1, "a", 1, 7)};
@@ -69,30 +57,7 @@ TEST_P(ChainsTest, ALaterChangeOfTheSameKeyWaitsBehindAnIdWithOtherContent) {
   EXPECT_EQ(Ledger(), "a0 a1 b1");
 }
 
-TEST_P(ChainsTest, ALaterChangeWaitsBehindWhatASelectorRefuses) {
-  const auto output = OpenAccounts();
-  Batch batch;
-  batch.Add(Change("a1", 1, "a", 1, 7));
-  batch.Add({.id = "a2", .offset = 2, .value = "{}", .key = "a", .chain = 7});
-  batch.Add(Change("a3", 3, "a", 3, 7));
-  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kBadRecord, kNotWritten));
-  EXPECT_EQ(Effects(), "a|1|NULL");
-}
-
-TEST_P(ChainsTest, WithoutOrderAConflictHoldsBackNothing) {
-  const auto output = OpenAccounts();
-  const Batch first{Change("a1", 1, "a", 1, 0)};
-  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
-  Batch batch;
-  Batch::Entry other = Change("a1", 3, "a", 9, 0);
-  other.crc = 99;
-  batch.Add(std::move(other));
-  batch.Add(Change("a2", 5, "a", 2, 0));
-  EXPECT_THAT(Results(*output, batch), ElementsAre(kIdConflict, kCommitted));
-}
-
-INSTANTIATE_TEST_SUITE_P(Databases, ChainsTest, ::testing::Values("postgres", "mysql", "sqlite"),
-                         [](const auto& each) { return std::string(each.param); });
+INSTANTIATE_TEST_SUITE_P(Databases, ChainsTest, kStores, StoreName);
 
 }  // namespace
 }  // namespace fencepost::consumer

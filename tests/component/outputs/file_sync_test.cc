@@ -83,9 +83,8 @@ TEST_F(FileSyncTest, AWriteIsAnsweredOnceAllOfItIsOnTheDisk) {
 TEST_F(FileSyncTest, LinesThatCouldNotBeSyncedAreWrittenAgain) {
   TheSyncs().fail = 1;
   const Batch batch{{.id = "1"}};
-  const auto failed = output_->Write({.items = batch.items(), .offsets = {}});
-  ASSERT_FALSE(failed);
-  EXPECT_THAT(failed.error().error.Line(), ::testing::HasSubstr("the file could not be synced"));
+  EXPECT_THAT(Failure(*output_, batch).error.Line(),
+              ::testing::HasSubstr("the file could not be synced"));
   ASSERT_THAT(Results(*output_, batch), ElementsAre(kCommitted));
   EXPECT_EQ(ReadFile(path_),
             "{\"order_id\":\"1\",\"amount\":0}\n{\"order_id\":\"1\",\"amount\":0}\n");

@@ -45,11 +45,6 @@ class FileTest : public ::testing::Test {
     const auto prepared = MakeFileOutput({.path = path, .columns = {}}, "w")->Prepare();
     return prepared ? "" : prepared.error().error.Line();
   }
-  static OutputError Failure(Output& output, const Batch& batch) {
-    const auto written = output.Write({.items = batch.items(), .offsets = {}});
-    EXPECT_FALSE(written);
-    return written ? OutputError{} : written.error();
-  }
 
   testing::TempDir folder_;
   std::string path_;
@@ -268,14 +263,14 @@ TEST(StdoutOutput, WritesWhatAReaderOfThePipeCanTakeAndWaitsForTheRest) {
     const Redirected stdout_is(pipe.ends[1]);
     const auto output = MakeStdoutOutput({.columns = OrderColumns()}, "w");
     ASSERT_TRUE(output->Prepare());
-    std::thread writer([&] { results = Results(*output, batch); });
+    auto written = ResultsAside(*output, batch);
     std::array<char, 65536> buffer{};
     while (read.size() < 5000 * 25 || read.back() != '\n' || Lines(read).size() < 5000) {
       const ssize_t got = ::read(pipe.ends[0], buffer.data(), buffer.size());
       if (got <= 0) break;
       read.append(buffer.data(), static_cast<std::size_t>(got));
     }
-    writer.join();
+    results = written.get();
   }
   EXPECT_EQ(results, All(5000, kCommitted));
   const auto lines = Lines(read);
@@ -287,18 +282,18 @@ TEST(StdoutOutput, InterruptEndsTheWaitForASlowReader) {
   Pipe pipe;
   Batch batch;
   batch.AddMany("o-", 5000);
-  tl::expected<std::vector<WriteOutcome>, OutputError> written;
+  Written written;
   {
     const Redirected stdout_is(pipe.ends[1]);
     const auto output = MakeStdoutOutput({.columns = OrderColumns()}, "w");
-    std::thread writer([&] { written = output->Write({.items = batch.items(), .offsets = {}}); });
+    auto writing = WriteAside(*output, batch);
     const auto full = [&] {
       pollfd writable{pipe.ends[1], POLLOUT, 0};
       return poll(&writable, 1, 0) == 0;
     };
     EXPECT_TRUE(WaitUntil(10s, "the pipe is full", full));
     output->Interrupt();
-    writer.join();
+    written = writing.get();
   }
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().error.code, "interrupted");
@@ -309,11 +304,10 @@ TEST(StdoutOutput, AReaderThatHasGoneIsTheEndOfThisWorker) {
   Pipe pipe;
   pipe.CloseReader();
   const Batch batch{{.id = "1"}};
-  tl::expected<std::vector<WriteOutcome>, OutputError> written;
+  Written written;
   {
     const Redirected stdout_is(pipe.ends[1]);
-    written =
-        MakeStdoutOutput({.columns = {}}, "w")->Write({.items = batch.items(), .offsets = {}});
+    written = WriteOnce(*MakeStdoutOutput({.columns = {}}, "w"), batch);
   }
   ASSERT_FALSE(written);
   EXPECT_TRUE(written.error().fatal);
@@ -324,11 +318,10 @@ TEST(StdoutOutput, AReaderThatHasGoneIsTheEndOfThisWorker) {
 TEST(StdoutOutput, AFileThatIsFullIsPatience) {
   const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
   const Batch batch{{.id = "1"}};
-  tl::expected<std::vector<WriteOutcome>, OutputError> written;
+  Written written;
   {
     const Redirected stdout_is(full);
-    written =
-        MakeStdoutOutput({.columns = {}}, "w")->Write({.items = batch.items(), .offsets = {}});
+    written = WriteOnce(*MakeStdoutOutput({.columns = {}}, "w"), batch);
   }
   close(full);
   ASSERT_FALSE(written);

@@ -33,18 +33,14 @@ TEST_F(KeepsTest, AnUnloggedTableCannotKeepExactlyOnce) {
   EXPECT_EQ(Refusal("u"), "");
 }
 
-TEST_F(KeepsTest, AForeignTableCannotKeepExactlyOnce) {
+TEST_F(KeepsTest, AForeignTableAndAViewCannotKeepExactlyOnce) {
   Exec(
       "CREATE FOREIGN DATA WRAPPER nowhere; CREATE SERVER s FOREIGN DATA WRAPPER nowhere;"
-      "CREATE FOREIGN TABLE f (order_id text, amount numeric) SERVER s");
+      "CREATE FOREIGN TABLE f (order_id text, amount numeric) SERVER s;"
+      "CREATE VIEW v AS SELECT order_id, amount FROM effects");
   EXPECT_THAT(Refusal("f"), HasSubstr("public.f is a foreign table"));
-  EXPECT_EQ(Refusal("f", /*exactly_once=*/false), "");
-}
-
-TEST_F(KeepsTest, AViewCannotKeepExactlyOnce) {
-  Exec("CREATE VIEW v AS SELECT order_id, amount FROM effects");
   EXPECT_THAT(Refusal("v"), HasSubstr("public.v is a view"));
-  EXPECT_EQ(Refusal("v", /*exactly_once=*/false), "");
+  for (const char* table : {"f", "v"}) EXPECT_EQ(Refusal(table, /*exactly_once=*/false), "");
 }
 
 TEST_F(KeepsTest, APartitionThatForgetsIsNamed) {

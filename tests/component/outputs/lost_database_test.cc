@@ -19,13 +19,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using enum WriteResult;
 
-// "fatal: LINE" or "LINE" of the write that must fail; "" when it succeeds.
-std::string Trouble(Output& output, const Batch& batch) {
-  const auto written = WriteAll(output, batch);
-  if (written) return "";
-  return (written.error().fatal ? "fatal: " : "") + written.error().error.Line();
-}
-
 // --- servers -------------------------------------------------------------------------------------
 
 class LostCommitsTest : public PositionsTest {
@@ -40,8 +33,7 @@ class LostCommitsTest : public PositionsTest {
     return said.find("fatal") == std::string::npos && !said.empty() ? Trouble(output, batch) : said;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Servers, LostCommitsTest, ::testing::Values("postgres", "mysql"),
-                         [](const auto& store) { return std::string(store.param); });
+INSTANTIATE_TEST_SUITE_P(Servers, LostCommitsTest, kServers, StoreName);
 
 TEST_P(LostCommitsTest, StopTheWorkerWithTheirOffsets) {
   const auto output = OpenById();
@@ -102,9 +94,7 @@ TEST_F(LostPostgresTest, ALedgerThatWasEmptiedStopsTheWorker) {
   const Batch batch{{.id = "a", .offset = 1}};
   ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
   Exec("TRUNCATE fencepost_ledger");
-  Exec(
-      "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = "
-      "current_database() AND pid <> pg_backend_pid()");
+  store_.Disconnect();
   EXPECT_NE(Trouble(*output, batch), "");
   EXPECT_THAT(Trouble(*output, batch), HasSubstr("fatal: "));
 }
@@ -118,7 +108,11 @@ class ReplacedSqliteTest : public SqliteTest {
     sqlite3_close(db_);
     db_ = nullptr;
   }
-  void Remove(const std::string& file) const { fs::remove(path_ + file); }
+  // Another file in the place of it and its log.
+  void Replace(const std::string& by) const {
+    for (const char* file : {"", "-wal", "-shm"}) fs::remove(path_ + file);
+    fs::rename(folder_.File(by), path_);
+  }
   // A copy of the file with what its log holds, as `VACUUM INTO` makes one.
   void CopyTo(const std::string& file) { Look("VACUUM INTO '" + folder_.File(file) + "'"); }
   static ino_t Inode(const std::string& path) {
@@ -134,51 +128,45 @@ class ReplacedSqliteTest : public SqliteTest {
     db_ = nullptr;
     return cell;
   }
+  std::string Ids() { return Look("SELECT group_concat(order_id) FROM effects"); }
+
+  const Batch a_{{.id = "a", .offset = 1}}, b_{{.id = "b", .offset = 2}},
+      c_{{.id = "c", .offset = 3}};
 };
 
 TEST_F(ReplacedSqliteTest, AnOlderFileInItsPlaceStopsTheWorkerWithTheOffsets) {
   const auto output = Open();
-  const Batch a{{.id = "a", .offset = 1}};
-  const Batch b{{.id = "b", .offset = 2}};
-  const Batch c{{.id = "c", .offset = 3}};
-  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*output, a_), ElementsAre(kCommitted));
   CopyTo("backup.db");
-  ASSERT_THAT(Results(*output, b), ElementsAre(kCommitted));
-  for (const char* file : {"", "-wal", "-shm"}) Remove(file);
-  fs::rename(folder_.File("backup.db"), path_);
-  const std::string said = Trouble(*output, c);
+  ASSERT_THAT(Results(*output, b_), ElementsAre(kCommitted));
+  Replace("backup.db");
+  const std::string said = Trouble(*output, c_);
   EXPECT_THAT(said, AllOf(HasSubstr("fatal: "), HasSubstr("lost 1 commit of"),
                           HasSubstr("another file took its place"), HasSubstr("orders,3,2)")));
-  EXPECT_EQ(Trouble(*output, c), said);
-  EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a");
+  EXPECT_EQ(Trouble(*output, c_), said);
+  EXPECT_EQ(Ids(), "a");
 }
 
 TEST_F(ReplacedSqliteTest, ARowThatWasOnlyFoundIsMissedTooInAnOlderFile) {
   const auto output = Open();
-  const Batch a{{.id = "a", .offset = 1}};
-  const Batch b{{.id = "b", .offset = 2}};
-  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*output, a_), ElementsAre(kCommitted));
   CopyTo("backup.db");
-  ASSERT_THAT(Results(*Open(), b), ElementsAre(kCommitted));
-  ASSERT_THAT(Results(*output, b), ElementsAre(kOwnEarlier));
-  for (const char* file : {"", "-wal", "-shm"}) Remove(file);
-  fs::rename(folder_.File("backup.db"), path_);
-  EXPECT_THAT(Trouble(*output, b), AllOf(HasSubstr("lost 1 commit of"), HasSubstr("orders,3,2)")));
+  ASSERT_THAT(Results(*Open(), b_), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*output, b_), ElementsAre(kOwnEarlier));
+  Replace("backup.db");
+  EXPECT_THAT(Trouble(*output, b_), AllOf(HasSubstr("lost 1 commit of"), HasSubstr("orders,3,2)")));
 }
 
 // A file system gives the inode of a removed file to the next one that is made.
 TEST_F(ReplacedSqliteTest, AFileThatWasMadeAnewIsAnotherOneWhateverItsInode) {
   const auto output = Open();
-  const Batch a{{.id = "a", .offset = 1}};
-  const Batch b{{.id = "b", .offset = 2}};
-  const Batch c{{.id = "c", .offset = 3}};
-  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*output, a_), ElementsAre(kCommitted));
   CopyTo("backup.db");
-  ASSERT_THAT(Results(*output, b), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*output, b_), ElementsAre(kCommitted));
   const auto inode = Inode(path_);
   fs::rename(path_, path_ + ".away");
-  ASSERT_THAT(Trouble(*output, c), HasSubstr("No such file")) << "it has closed the file";
-  for (const char* file : {".away", "-wal", "-shm"}) Remove(file);
+  ASSERT_THAT(Trouble(*output, c_), HasSubstr("No such file")) << "it has closed the file";
+  for (const char* file : {".away", "-wal", "-shm"}) fs::remove(path_ + file);
   // Until one has it, if the file system gives it away at all.
   std::string made = folder_.Write("made-0", "");
   for (int i = 1; i < 2000 && Inode(made) != inode; ++i) {
@@ -186,21 +174,18 @@ TEST_F(ReplacedSqliteTest, AFileThatWasMadeAnewIsAnotherOneWhateverItsInode) {
   }
   fs::rename(made, path_);
   fs::copy_file(folder_.File("backup.db"), path_, fs::copy_options::overwrite_existing);
-  EXPECT_THAT(Trouble(*output, c),
+  EXPECT_THAT(Trouble(*output, c_),
               AllOf(HasSubstr("fatal: "), HasSubstr("another file took its place")));
-  EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a");
+  EXPECT_EQ(Ids(), "a");
 }
 
 TEST_F(ReplacedSqliteTest, AFileThatHoldsAllThatWasCommittedIsGoneOnWith) {
   const auto output = Open();
-  const Batch a{{.id = "a", .offset = 1}};
-  const Batch b{{.id = "b", .offset = 2}};
-  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*output, a_), ElementsAre(kCommitted));
   CopyTo("copy.db");
-  for (const char* file : {"", "-wal", "-shm"}) Remove(file);
-  fs::rename(folder_.File("copy.db"), path_);
-  EXPECT_THAT(Results(*output, b), ElementsAre(kCommitted));
-  EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a,b");
+  Replace("copy.db");
+  EXPECT_THAT(Results(*output, b_), ElementsAre(kCommitted));
+  EXPECT_EQ(Ids(), "a,b");
 }
 
 TEST_F(ReplacedSqliteTest, WhatSomebodyTookBackIsNoLossInACopyOfTheFile) {
@@ -213,48 +198,40 @@ TEST_F(ReplacedSqliteTest, WhatSomebodyTookBackIsNoLossInACopyOfTheFile) {
   ASSERT_THAT(Results(*output, Orders(0, 3)), ElementsAre(kCommitted, kCommitted, kCommitted));
   ASSERT_EQ(open("forget")->Forget({Id(1)}).value(), 1u);
   CopyTo("copy.db");
-  for (const char* file : {"", "-wal", "-shm"}) Remove(file);
-  fs::rename(folder_.File("copy.db"), path_);
+  Replace("copy.db");
   EXPECT_EQ(Trouble(*output, Orders(3, 4)), "");
   EXPECT_EQ(Look("SELECT done FROM fencepost_positions"), "{[0,1),[2,4)}");
 }
 
 TEST_F(ReplacedSqliteTest, TheLogOfTheFormerFileIsNotPlayedIntoTheNewOne) {
   const auto output = Open();
-  const Batch a{{.id = "a", .offset = 1}};
-  const Batch b{{.id = "b", .offset = 2}};
-  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*output, a_), ElementsAre(kCommitted));
   CopyTo("copy.db");
   fs::rename(folder_.File("copy.db"), path_);
-  EXPECT_THAT(Trouble(*output, b), AllOf(HasSubstr("effects.db-wal"), HasSubstr("remove")));
-  Remove("-wal");
-  Remove("-shm");
-  EXPECT_THAT(Results(*output, b), ElementsAre(kCommitted));
-  EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a,b");
+  EXPECT_THAT(Trouble(*output, b_), AllOf(HasSubstr("effects.db-wal"), HasSubstr("remove")));
+  for (const char* file : {"-wal", "-shm"}) fs::remove(path_ + file);
+  EXPECT_THAT(Results(*output, b_), ElementsAre(kCommitted));
+  EXPECT_EQ(Ids(), "a,b");
 }
 
 TEST_F(ReplacedSqliteTest, AFileThatWentAwayIsWaitedFor) {
   const auto output = Open();
-  const Batch a{{.id = "a", .offset = 1}};
-  const Batch b{{.id = "b", .offset = 2}};
-  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*output, a_), ElementsAre(kCommitted));
   fs::rename(path_, path_ + ".away");
-  EXPECT_THAT(Trouble(*output, b), HasSubstr("effects.db: No such file"));
+  EXPECT_THAT(Trouble(*output, b_), HasSubstr("effects.db: No such file"));
   fs::rename(path_ + ".away", path_);
-  EXPECT_THAT(Results(*output, b), ElementsAre(kCommitted));
-  EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a,b");
+  EXPECT_THAT(Results(*output, b_), ElementsAre(kCommitted));
+  EXPECT_EQ(Ids(), "a,b");
 }
 
 // Another process asks; closing a descriptor of the file would have ended the locks of this one.
 TEST_F(ReplacedSqliteTest, AFileThatWasOpenedAgainIsLockedAgainstOtherProcesses) {
   const auto output = Open();
-  const Batch a{{.id = "a", .offset = 1}};
-  const Batch b{{.id = "b", .offset = 2}};
-  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*output, a_), ElementsAre(kCommitted));
   fs::rename(path_, path_ + ".away");
-  EXPECT_NE(Trouble(*output, b), "");
+  EXPECT_NE(Trouble(*output, b_), "");
   fs::rename(path_ + ".away", path_);
-  ASSERT_THAT(Results(*output, b), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*output, b_), ElementsAre(kCommitted));
   EXPECT_THAT(
       testing::RunToEnd({.argv = {"sqlite3", path_, "PRAGMA journal_mode = DELETE"}}).output,
       HasSubstr("database is locked"));

@@ -60,10 +60,9 @@ TEST_F(PgBouncer, InTransactionModeIsRefusedWithItsNameAndNoRecordIsBlamed) {
   ASSERT_TRUE(testing::WaitUntil(20s, "PgBouncer", [&] { return first->Prepare().has_value(); }));
   const auto second = Through("worker-2");  // on the same session
   const Batch batch{{.id = "a", .offset = 1}};
-  const auto refused = second->Write({.items = batch.items(), .offsets = {}});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().failure, WriteFailure::kUnavailable);
-  EXPECT_THAT(refused.error().error.hint, HasSubstr("PgBouncer in transaction mode"));
+  const OutputError refused = Failure(*second, batch);
+  EXPECT_EQ(refused.failure, WriteFailure::kUnavailable);
+  EXPECT_THAT(refused.error.hint, HasSubstr("PgBouncer in transaction mode"));
 }
 
 // Two pipelines whose statements take the same parameters, and a pooler that gives the one the
@@ -79,7 +78,7 @@ TEST_F(PgBouncer, InTransactionModeGivesNoPipelineTheStatementOfAnother) {
   ASSERT_TRUE(testing::WaitUntil(20s, "PgBouncer", [&] { return first->Prepare().has_value(); }));
   (void)second->Prepare();  // in the same session, beside the first one's
   const Batch batch{{.id = "a", .offset = 1}};
-  (void)second->Write({.items = batch.items(), .offsets = {}});
+  (void)WriteOnce(*second, batch);
   EXPECT_EQ(Value("SELECT count(*) FROM effects"), "0");
 }
 

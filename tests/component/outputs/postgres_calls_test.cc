@@ -90,8 +90,7 @@ class AskedOfPostgres : public PositionsTest {
   Offset next_ = 100;  // the table takes no 13
 };
 
-INSTANTIATE_TEST_SUITE_P(Postgres, AskedOfPostgres, ::testing::Values("postgres"),
-                         [](const auto& each) { return std::string(each.param); });
+INSTANTIATE_TEST_SUITE_P(Postgres, AskedOfPostgres, ::testing::Values("postgres"), StoreName);
 
 // BEGIN, the write and COMMIT, while all ids are new.
 TEST_P(AskedOfPostgres, ForATransactionByIdAreThreeStatementsInOneRoundTripHoweverManyItsRecords) {

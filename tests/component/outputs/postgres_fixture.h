@@ -1,30 +1,15 @@
 // One PostgreSQL for the whole program, an empty database for each test.
 #pragma once
 
-#include <memory>
-#include <string>
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include "tests/component/outputs/batch.h"
-#include "tests/support/postgres_server.h"
+#include "tests/component/outputs/store.h"
 
 namespace fencepost::consumer {
 
 class PostgresTest : public ::testing::Test {
  protected:
-  static testing::PostgresServer& Server() {
-    static testing::PostgresServer server;
-    return server;
-  }
+  static testing::PostgresServer& Server() { return Store::Postgres(); }
 
-  PostgresTest() {
-    static int number = 0;
-    database_ = fmt::format("test_{}", ++number);
-    Server().Exec("CREATE DATABASE " + database_);
-    Exec("CREATE TABLE effects (order_id text PRIMARY KEY, amount numeric(12,2))");
-  }
+  PostgresTest() { Exec("CREATE TABLE effects (order_id text PRIMARY KEY, amount numeric(12,2))"); }
 
   testing::PostgresServer::Rows Exec(const std::string& sql) const {
     return Server().Exec(sql, database_);
@@ -47,6 +32,16 @@ class PostgresTest : public ::testing::Test {
     return MakePostgresOutput(options, "orders", worker);
   }
   [[nodiscard]] std::unique_ptr<Output> Open() const { return Open(Options()); }
+  using NamedColumns = std::initializer_list<std::pair<const char*, const char*>>;
+  [[nodiscard]] std::unique_ptr<Output> Open(const std::string& table, NamedColumns columns) const {
+    PostgresOptions options = Options();
+    options.table = table;
+    options.columns = Columns(columns);
+    return Open(options);
+  }
+  [[nodiscard]] std::string Refusal(const PostgresOptions& options) const {
+    return consumer::Refusal(*Open(options));
+  }
   [[nodiscard]] std::unique_ptr<Output> OpenByPosition(const PostgresOptions& options,
                                                        const std::string& worker) const {
     OutputTerms terms;
@@ -54,7 +49,8 @@ class PostgresTest : public ::testing::Test {
     return MakePostgresOutput(options, "orders", worker, std::move(terms));
   }
 
-  std::string database_;
+  Store store_{Store::Kind::kPostgres};
+  const std::string database_ = store_.database();
 };
 
 }  // namespace fencepost::consumer

@@ -1,9 +1,5 @@
 // Transactions that take too long, rows that somebody locks, commits that no standby has yet.
-#include <atomic>
-#include <thread>
-
 #include <gmock/gmock.h>
-#include <libpq-fe.h>
 
 #include "consumer/outputs/ledger/ledger.h"
 #include "tests/component/outputs/postgres_fixture.h"
@@ -63,12 +59,9 @@ TEST_F(PostgresLimitsTest, ARowThatAnotherSessionHoldsDoesNotHoldUpTheOthers) {
   Batch batch;
   batch.AddMany("o-", 20);
   {
-    PGconn* const other = PQconnectdb(Dsn().c_str());
-    PQclear(PQexec(other,
-                   "BEGIN; INSERT INTO fencepost_ledger VALUES"
-                   " ('orders', 'o-0007', 9, 'w', 'orders/3/9', 1)"));
+    const auto other = store_.Hold(
+        "INSERT INTO fencepost_ledger VALUES ('orders', 'o-0007', 9, 'w', 'orders/3/9', 1)");
     const auto results = Results(*output, batch);
-    PQfinish(other);
     for (std::size_t i = 0; i < 20; ++i) {
       EXPECT_EQ(results[i], i == 7 ? kNotWritten : kCommitted) << i;
     }
@@ -109,30 +102,19 @@ TEST(PostgresStandby, AnEarlierCommitStandsOnlyOnceTheStandbyHasIt) {
   const auto waiting = [&] {
     return server.Value("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
   };
-  std::atomic<bool> answered = false;
-  tl::expected<std::vector<WriteOutcome>, OutputError> written;
-  const auto write = [&] {
-    answered = false;
-    return std::thread([&] {
-      written = output->Write({.items = batch.items(), .offsets = {}});
-      answered = true;
-    });
-  };
-  std::thread first = write();
+  auto first = WriteAside(*output, batch);
   EXPECT_TRUE(WaitUntil(20s, [&] { return !waiting().empty(); }));
   // As RUNBOOKS has it for a session that hangs. Committed here, and nowhere else.
   server.Exec("SELECT pg_terminate_backend(" + waiting() + ")");
-  first.join();
-  EXPECT_FALSE(written);
+  EXPECT_FALSE(first.get());
   EXPECT_TRUE(WaitUntil(20s, [&] { return server.Value("SELECT count(*) FROM effects") == "1"; }));
-  std::thread second = write();
-  EXPECT_TRUE(WaitUntil(20s, [&] { return answered || !waiting().empty(); }));
-  EXPECT_FALSE(answered) << "no standby has confirmed anything";
+  auto second = WriteAside(*output, batch);
+  const auto answered = [&] { return second.wait_for(0s) == std::future_status::ready; };
+  EXPECT_TRUE(WaitUntil(20s, [&] { return answered() || !waiting().empty(); }));
+  EXPECT_FALSE(answered()) << "no standby has confirmed anything";
   server.Exec("ALTER SYSTEM SET synchronous_standby_names = ''");
   server.Exec("SELECT pg_reload_conf()");
-  second.join();
-  ASSERT_TRUE(written) << written.error().error.Line();
-  EXPECT_EQ(written->at(0).result, kOwnEarlier);
+  EXPECT_EQ(second.get().value().at(0).result, kOwnEarlier);
 }
 
 TEST(PostgresStandby, AnOrdinaryRoleMayFindItsEarlierRows) {

@@ -24,59 +24,7 @@ class PostgresRefusalsTest : public PostgresTest {
         "'; END IF; RETURN NEW; END $$;"
         "CREATE TRIGGER t BEFORE INSERT ON effects FOR EACH ROW EXECUTE FUNCTION no_thirteen()");
   }
-  // A record with `bad` between two with `good`, into a column of this type.
-  std::vector<WriteOutcome> IntoColumn(const std::string& type, const std::string& good,
-                                       const std::string& bad) {
-    const std::string table = fmt::format("t{}", ++tables_);
-    Exec(fmt::format("CREATE TABLE {} (id text, v {})", table, type));
-    PostgresOptions options = Options();
-    options.table = table;
-    options.columns = Columns({{"id", "record_id"}, {"v", "value"}});
-    const std::string p = fmt::format("{}-", tables_);
-    const Batch batch{{.id = p + "a", .offset = 1, .value = good},
-                      {.id = p + "b", .offset = 2, .value = bad},
-                      {.id = p + "c", .offset = 3, .value = good}};
-    const auto outcomes = WriteAll(*Open(options), batch);
-    if (outcomes) return *outcomes;
-    ADD_FAILURE() << type << ": " << outcomes.error().error.Line();
-    return std::vector<WriteOutcome>(3);
-  }
-
- private:
-  int tables_ = 0;
 };
-
-TEST_F(PostgresRefusalsTest, AValueThatItsTypeRefusesIsABadRecordWhateverTheErrorIsCalled) {
-  struct Case {
-    const char *type, *good, *bad;
-  };
-  const Case cases[] = {
-      {"integer", "1", "x"},
-      {"tsquery", "a & b", "a & & b"},
-      {"tsvector", "a b", "a 'b"},
-      {"jsonpath", "$.a", "$.("},
-      {"jsonb", "{}", "{"},
-      {"regclass", "pg_class", "no_such_table"},
-      {"regtype", "integer", "nix"},
-      {"regprocedure", "now()", "nix()"},
-      {"int4range", "[1,2)", "[2,1)"},
-      {"inet", "10.0.0.1", "x"},
-      {"bit(3)", "101", "1011"},
-      {"uuid", "00000000-0000-0000-0000-000000000001", "1"},
-      {"timestamptz", "2026-01-01", "2026-13-01"},
-      {"point", "(1,2)", "(1"},
-      {"varchar(3)", "abc", "abcd"},
-      {"text CHECK (v <> 'no')", "yes", "no"},
-  };
-  for (const Case& one : cases) {
-    const auto outcomes = IntoColumn(one.type, one.good, one.bad);
-    EXPECT_EQ(outcomes[0].result, kCommitted) << one.type;
-    EXPECT_EQ(outcomes[1].result, kBadRecord) << one.type;
-    EXPECT_EQ(outcomes[1].reason, DeadLetterReason::kOutput) << one.type;
-    EXPECT_THAT(outcomes[1].detail, Not(::testing::IsEmpty())) << one.type;
-    EXPECT_EQ(outcomes[2].result, kCommitted) << one.type;
-  }
-}
 
 TEST_F(PostgresRefusalsTest, AForeignTenantsRowIsABadRecordAndStopsNobodyElse) {
   Exec(
@@ -122,39 +70,11 @@ TEST_F(PostgresRefusalsTest, WhatSpeaksOfTheServerMakesTheRecordsWait) {
   EXPECT_EQ(Value("SELECT count(*) FROM effects"), "0");
 }
 
-TEST_F(PostgresRefusalsTest, AnErrorThatAllRecordsShareMakesNoneOfThemBad) {
-  const auto output = Open();
-  ASSERT_TRUE(output->Prepare());
-  Exec("ALTER TABLE effects ADD tenant text NOT NULL DEFAULT 'x'");
-  Exec(
-      "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-      " PERFORM no_such_function(); RETURN NEW; END $$;"
-      "CREATE TRIGGER t BEFORE INSERT ON effects FOR EACH ROW EXECUTE FUNCTION broken()");
-  Batch batch;
-  batch.AddMany("o-", 500);
-  EXPECT_EQ(Results(*output, batch), All(500, kNotWritten));
-  Exec("DROP TRIGGER t ON effects");
-  EXPECT_EQ(Results(*output, batch), All(500, kCommitted));
-}
-
 TEST_F(PostgresRefusalsTest, AWorkersNameThatTheDatabaseCannotTakeMakesNoRecordBad) {
   const auto output = MakePostgresOutput(Options(), "orders", "h\xf4te-1");
   Batch batch;
   batch.AddMany("o-", 100);
   EXPECT_EQ(Results(*output, batch), All(100, kNotWritten));
-}
-
-TEST_F(PostgresRefusalsTest, ATableThatWasFixedTakesTheRecordWithoutARestart) {
-  Exec("CREATE TABLE numbers (v integer)");
-  PostgresOptions options = Options();
-  options.table = "numbers";
-  options.columns = Columns({{"v", "value"}});
-  const auto output = Open(options);
-  const Batch first{{.id = "a", .value = "1"}};
-  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
-  Exec("ALTER TABLE numbers ALTER v TYPE text");
-  const Batch second{{.id = "b", .value = "two"}};
-  EXPECT_THAT(Results(*output, second), ElementsAre(kCommitted)) << "read from the catalog again";
 }
 
 TEST_F(PostgresRefusalsTest, AnIdThatTheDatabasesEncodingLacksIsBadAndInNoLedger) {

@@ -26,10 +26,6 @@ class PostgresRulesTest : public PostgresTest {
                       .fence_by = Selector::Parse("offset").value(),
                       .on_null_value = OnNull::kDelete}};
   }
-  [[nodiscard]] std::string Refusal(const PostgresOptions& options) const {
-    const auto prepared = Open(options)->Prepare();
-    return prepared ? "" : prepared.error().error.Line();
-  }
 };
 
 TEST_F(PostgresRulesTest, SaysWhichRightsTheRulesNeed) {
@@ -113,9 +109,9 @@ TEST_F(PostgresRulesTest, WorkersThatUpdateTheSameKeysInOtherOrdersEndWithTheHig
                      .value = fmt::format(R"({{"n":{}}})", offset),
                      .key = fmt::format("k{}", key)});
         }
-        auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
+        auto outcomes = WriteOnce(*output, batch);
         while (!outcomes && outcomes.error().retry_at_once) {
-          outcomes = output->Write({.items = batch.items(), .offsets = {}});
+          outcomes = WriteOnce(*output, batch);
         }
         ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
         for (const WriteOutcome& outcome : *outcomes) EXPECT_EQ(outcome.result, kCommitted);

@@ -1,7 +1,4 @@
 // What Prepare finds, creates and refuses.
-#include <fstream>
-#include <sstream>
-
 #include <gmock/gmock.h>
 
 #include "tests/component/outputs/postgres_fixture.h"
@@ -16,18 +13,12 @@ using ::testing::Not;
 using enum WriteResult;
 
 std::string DeployedLedger() {
-  std::ifstream file(testing::SourcePath("deploy/postgres/ledger.sql"));
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return testing::ReadFile(testing::SourcePath("deploy/postgres/ledger.sql"));
 }
 
 class PostgresSchemaTest : public PostgresTest {
  protected:
-  std::string Refusal(const PostgresOptions& options) {
-    const auto prepared = Open(options)->Prepare();
-    return prepared ? "" : prepared.error().error.Line();
-  }
+  using PostgresTest::Refusal;
   std::string Refusal() { return Refusal(Options()); }
   // All that the catalog knows of the ledger.
   std::string Shape(const std::string& table = "fencepost_ledger") {
@@ -118,9 +109,7 @@ TEST_F(PostgresSchemaTest, NoticesThatTheTableWasFixedOrChanged) {
   ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
   Exec("ALTER TABLE effects RENAME TO away");
   const Batch second{{.id = "b"}};
-  const auto failed = output->Write({.items = second.items(), .offsets = {}});
-  ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().error.code, "output_schema");
+  EXPECT_EQ(Failure(*output, second).error.code, "output_schema");
   Exec("ALTER TABLE away RENAME TO effects; ALTER TABLE effects ALTER amount TYPE text");
   EXPECT_THAT(Results(*output, second), ElementsAre(kCommitted));
 }

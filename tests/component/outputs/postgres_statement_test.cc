@@ -1,18 +1,13 @@
 // The user's own statement instead of table and columns.
-#include <thread>
-
 #include <gmock/gmock.h>
-#include <libpq-fe.h>
 
 #include "tests/component/outputs/postgres_fixture.h"
 
 namespace fencepost::consumer {
 namespace {
 
-using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::WaitUntil;
 using enum WriteResult;
 
 class PostgresStatementTest : public PostgresTest {
@@ -30,10 +25,6 @@ class PostgresStatementTest : public PostgresTest {
   [[nodiscard]] PostgresOptions Credit() const {
     return With("UPDATE accounts SET balance = balance + $2 WHERE name = $1",
                 {"key", "json:/amount"});
-  }
-  [[nodiscard]] std::string Refusal(const PostgresOptions& options) const {
-    const auto prepared = Open(options)->Prepare();
-    return prepared ? "" : prepared.error().error.Line();
   }
   [[nodiscard]] std::string Balances() const {
     return Value("SELECT string_agg(name || '=' || balance, ' ' ORDER BY name) FROM accounts");
@@ -183,12 +174,9 @@ TEST_F(PostgresStatementTest, TwoWorkersThatTakeTheSameRecordsRunItOnce) {
     for (int i = 0; i < 20; ++i) {
       batch.Add({.id = fmt::format("{}-{}", round, i), .value = Amount("1"), .key = "a"});
     }
-    std::vector<WriteResult> results;
-    std::thread other([&] { results = Results(*one, batch); });
-    const auto mine = Results(*two, batch);
-    other.join();
-    ASSERT_EQ(mine.size(), 20u);
-    ASSERT_EQ(results.size(), 20u);
+    auto others = ResultsAside(*one, batch);
+    ASSERT_EQ(Results(*two, batch).size(), 20u);
+    ASSERT_EQ(others.get().size(), 20u);
   }
   EXPECT_EQ(Balances(), "a=400 b=0");
 }
@@ -203,23 +191,16 @@ TEST_F(PostgresStatementTest, NoTurnOfTheClientStandsBetweenBeginAndCommit) {
   const auto output = Open(Credit());
   ASSERT_TRUE(output->Prepare());
   const Batch batch{{.id = "1", .value = Amount("1"), .key = "a"}};
-  PGconn* gate = PQconnectdb(Dsn().c_str());
-  PQclear(PQexec(gate, "BEGIN; LOCK TABLE gate IN ACCESS EXCLUSIVE MODE"));
-  std::vector<WriteResult> results;
-  std::thread writer([&] { results = Results(*output, batch); });
-  EXPECT_TRUE(WaitUntil(20s, [&] {
-    return Value(
-               "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-               " AND wait_event_type = 'Lock'") == "1";
-  }));
+  auto gate = store_.Hold("LOCK TABLE gate IN ACCESS EXCLUSIVE MODE");
+  auto results = ResultsAside(*output, batch);
+  EXPECT_TRUE(store_.SomeoneWaits());
   // What the server has been sent by then is all there is: the session waits for a lock, and never
   // for its client inside the transaction.
   EXPECT_EQ(Value("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
                   " AND state LIKE 'idle in transaction%' AND application_name LIKE 'fencepost%'"),
             "0");
-  PQfinish(gate);
-  writer.join();
-  EXPECT_THAT(results, ElementsAre(kCommitted));
+  gate.reset();
+  EXPECT_THAT(results.get(), ElementsAre(kCommitted));
   EXPECT_EQ(Balances(), "a=1 b=0");
 }
 

@@ -1,11 +1,5 @@
 // Races, lost answers, frozen sessions, servers that go away.
-#include <array>
-#include <latch>
-#include <numeric>
-#include <thread>
-
 #include <gmock/gmock.h>
-#include <libpq-fe.h>
 
 #include "tests/component/outputs/postgres_fixture.h"
 #include "tests/support/tcp_proxy.h"
@@ -18,72 +12,7 @@ using ::testing::ElementsAre;
 using testing::TcpProxy;
 using testing::WaitUntil;
 using enum WriteResult;
-using Written = tl::expected<std::vector<WriteOutcome>, OutputError>;
-
-class PostgresTroubleTest : public PostgresTest {
- protected:
-  // Another session, in a transaction of its own until it goes.
-  class Session {
-   public:
-    Session(const std::string& dsn, const std::string& sql)
-        : connection_(PQconnectdb(dsn.c_str())) {
-      PQclear(PQexec(connection_, "BEGIN"));
-      PGresult* result = PQexec(connection_, sql.c_str());
-      EXPECT_EQ(PQresultStatus(result), PGRES_COMMAND_OK) << PQerrorMessage(connection_);
-      PQclear(result);
-    }
-    ~Session() { PQfinish(connection_); }
-    void Commit() { PQclear(PQexec(connection_, "COMMIT")); }
-    Session(const Session&) = delete;
-    Session& operator=(const Session&) = delete;
-
-   private:
-    PGconn* connection_;
-  };
-  [[nodiscard]] bool SomeoneWaits() const {
-    return Value(
-               "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-               " AND wait_event_type = 'Lock'") != "0";
-  }
-};
-
-TEST_F(PostgresTroubleTest, WritersThatRaceForTheSameIdsCommitEachOnce) {
-  constexpr int kWriters = 4;
-  constexpr int kRounds = 8;
-  constexpr int kIds = 200;
-  std::latch start(kWriters);
-  std::array<int, kWriters> committed{};
-  std::array<int, kWriters> standing{};
-  std::vector<std::thread> writers;
-  for (int w = 0; w < kWriters; ++w) {
-    writers.emplace_back([&, w] {
-      const auto output = Open(Options(), fmt::format("worker-{}", w));
-      ASSERT_TRUE(output->Prepare());
-      start.arrive_and_wait();
-      for (int round = 0; round < kRounds; ++round) {
-        Batch batch;
-        for (int i = 0; i < kIds; ++i) {
-          // Each writer in an order of its own, and each record at a place of its own.
-          const int id = (i * 7 + w * 53) % kIds;
-          batch.Add({.id = fmt::format("{}-{}", round, id),
-                     .offset = w * 10000 + round * kIds + id,
-                     .token = static_cast<std::uint64_t>(w + 1)});
-        }
-        const auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
-        ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
-        for (const WriteOutcome& outcome : *outcomes) {
-          committed[w] += outcome.result == kCommitted;
-          standing[w] += EffectIsWritten(outcome.result);
-          EXPECT_NE(outcome.result, kOwnEarlier);
-        }
-      }
-    });
-  }
-  for (std::thread& writer : writers) writer.join();
-  EXPECT_EQ(std::accumulate(committed.begin(), committed.end(), 0), kRounds * kIds);
-  EXPECT_THAT(standing, ::testing::Each(kRounds * kIds));
-  EXPECT_EQ(Value("SELECT count(*) FROM effects"), std::to_string(kRounds * kIds));
-}
+using PostgresTroubleTest = PostgresTest;
 
 TEST_F(PostgresTroubleTest, AnAnswerLostAfterCommitIsFoundByWritingAgain) {
   TcpProxy proxy(Server().port());
@@ -94,14 +23,12 @@ TEST_F(PostgresTroubleTest, AnAnswerLostAfterCommitIsFoundByWritingAgain) {
   Batch batch;
   batch.AddMany("o-", 100);
   proxy.BlackHole(TcpProxy::Way::kToClient);
-  Written first;
-  std::thread writer([&] { first = output->Write({.items = batch.items(), .offsets = {}}); });
+  auto first = WriteAside(*output, batch);
   EXPECT_TRUE(WaitUntil(20s, [&] { return Value("SELECT count(*) FROM effects") == "100"; }));
   proxy.Cut();
-  writer.join();
-  ASSERT_FALSE(first);
-  EXPECT_EQ(first.error().error.code, "output_unavailable");
-  EXPECT_FALSE(first.error().retry_at_once);
+  const OutputError lost = Failure(first.get());
+  EXPECT_EQ(lost.error.code, "output_unavailable");
+  EXPECT_FALSE(lost.retry_at_once);
   proxy.Restore();
   EXPECT_EQ(Results(*output, batch), All(100, kOwnEarlier));
   EXPECT_EQ(Value("SELECT count(*) FROM effects"), "100");
@@ -120,31 +47,19 @@ TEST_F(PostgresTroubleTest, WritingAgainWaitsForTheBackendThatStillWorksOnTheLos
       " LOCK TABLE gate IN SHARE MODE; RETURN NEW; END $$;"
       "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED"
       " FOR EACH ROW EXECUTE FUNCTION wait()");
-  Written first;
-  Written again;
-  {
-    auto gate = std::make_unique<Session>(Dsn(), "LOCK TABLE gate IN ACCESS EXCLUSIVE MODE");
-    std::thread loser([&] { first = lost->Write({.items = batch.items(), .offsets = {}}); });
-    EXPECT_TRUE(WaitUntil(20s, "the old backend waits", [&] { return SomeoneWaits(); }));
-    // The client gives up; the server does not hear of it.
-    proxy.BlackHole();
-    lost->Interrupt();
-    loser.join();
-    std::thread second([&] { again = Open()->Write({.items = batch.items(), .offsets = {}}); });
-    const auto two_wait = [&] {
-      return Value(
-                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-                 " AND wait_event_type = 'Lock'") == "2";
-    };
-    EXPECT_TRUE(WaitUntil(20s, "the new writer waits for the old backend", two_wait));
-    EXPECT_EQ(Value("SELECT count(*) FROM fencepost_ledger"), "0") << "a look proves nothing";
-    gate.reset();
-    second.join();
-  }
-  ASSERT_FALSE(first);
-  EXPECT_EQ(first.error().error.code, "interrupted");
-  ASSERT_TRUE(again) << again.error().error.Line();
-  for (const WriteOutcome& outcome : *again) EXPECT_EQ(outcome.result, kOwnEarlier);
+  auto gate = store_.Hold("LOCK TABLE gate IN ACCESS EXCLUSIVE MODE");
+  auto first = WriteAside(*lost, batch);
+  EXPECT_TRUE(store_.SomeoneWaits()) << "the old backend";
+  // The client gives up; the server does not notice.
+  proxy.BlackHole();
+  lost->Interrupt();
+  EXPECT_EQ(Failure(first.get()).error.code, "interrupted");
+  const auto other = Open();
+  auto again = ResultsAside(*other, batch);
+  EXPECT_TRUE(store_.SomeoneWaits(2)) << "the new writer waits for the old backend";
+  EXPECT_EQ(Value("SELECT count(*) FROM fencepost_ledger"), "0") << "a look proves nothing";
+  gate.reset();
+  EXPECT_EQ(again.get(), All(2, kOwnEarlier));
   EXPECT_EQ(Value("SELECT count(*) FROM effects"), "2");
 }
 
@@ -152,18 +67,14 @@ TEST_F(PostgresTroubleTest, ATransactionThatLostItsClientBeforeCommitLeavesNothi
   const auto output = Open();
   ASSERT_TRUE(output->Prepare());
   const Batch batch{{.id = "a"}};
-  const Session table(Dsn(), "LOCK TABLE effects IN ACCESS EXCLUSIVE MODE");
-  Written written;
-  std::thread writer([&] { written = output->Write({.items = batch.items(), .offsets = {}}); });
-  EXPECT_TRUE(WaitUntil(20s, [&] { return SomeoneWaits(); }));
+  const auto table = store_.Hold("LOCK TABLE effects IN ACCESS EXCLUSIVE MODE");
+  auto written = WriteAside(*output, batch);
+  EXPECT_TRUE(store_.SomeoneWaits());
   output->Interrupt();
-  writer.join();
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().error.code, "interrupted");
-  EXPECT_FALSE(output->Write({.items = batch.items(), .offsets = {}})) << "it is for shutdown";
+  EXPECT_EQ(Failure(written.get()).error.code, "interrupted");
+  EXPECT_FALSE(WriteOnce(*output, batch)) << "it is for shutdown";
   if (std::stoi(Value("SHOW server_version_num")) >= 140000) {
-    EXPECT_TRUE(
-        WaitUntil(8s, "the server noticed, before lock_timeout", [&] { return !SomeoneWaits(); }));
+    EXPECT_TRUE(store_.SomeoneWaits(0, 8s)) << "the server noticed, before lock_timeout";
   }
 }
 
@@ -172,12 +83,11 @@ TEST_F(PostgresTroubleTest, ASessionThatSitsOnTheRowsIsReportedAfterTheLockTimeo
   ASSERT_TRUE(output->Prepare());
   const Batch batch{{.id = "a"}};
   {
-    const Session frozen(
-        Dsn(), "INSERT INTO fencepost_ledger VALUES ('orders', 'a', 9, 'w', 'orders/3/9', 1)");
-    const auto written = output->Write({.items = batch.items(), .offsets = {}});
-    ASSERT_FALSE(written);
-    EXPECT_EQ(written.error().error.code, "output_locked");
-    EXPECT_FALSE(written.error().error.hint.empty());
+    const auto frozen =
+        store_.Hold("INSERT INTO fencepost_ledger VALUES ('orders', 'a', 9, 'w', 'orders/3/9', 1)");
+    const OutputError written = Failure(*output, batch);
+    EXPECT_EQ(written.error.code, "output_locked");
+    EXPECT_FALSE(written.error.hint.empty());
   }
   EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted));
 }
@@ -192,18 +102,13 @@ TEST_F(PostgresTroubleTest, ADeadlockIsToBeTriedAgainAtOnceOnTheSameConnection) 
   const auto output = Open();
   ASSERT_TRUE(output->Prepare());
   const Batch batch{{.id = "a", .offset = 1}, {.id = "b", .offset = 2}};
-  PGconn* other = PQconnectdb(Dsn().c_str());
-  // Long, so that the output's backend is the one that finds the deadlock.
-  PQclear(
-      PQexec(other, "SET deadlock_timeout = '1min'; BEGIN; UPDATE gate SET id = id WHERE id = 2"));
-  Written written;
-  std::thread writer([&] { written = output->Write({.items = batch.items(), .offsets = {}}); });
-  EXPECT_TRUE(WaitUntil(20s, [&] { return SomeoneWaits(); }));
-  PQclear(PQexec(other, "UPDATE gate SET id = id WHERE id = 1"));
-  writer.join();
-  PQfinish(other);
-  ASSERT_FALSE(written);
-  EXPECT_TRUE(written.error().retry_at_once) << written.error().error.Line();
+  auto other = store_.Hold("SET deadlock_timeout = '1min'");  // the output's backend finds it
+  other->Exec("UPDATE gate SET id = id WHERE id = 2");
+  auto written = WriteAside(*output, batch);
+  EXPECT_TRUE(store_.SomeoneWaits());
+  other->Exec("UPDATE gate SET id = id WHERE id = 1");
+  other.reset();
+  EXPECT_TRUE(Failure(written.get()).retry_at_once);
   EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted));
 }
 
@@ -222,10 +127,13 @@ class PostgresPruneTest : public PostgresTroubleTest {
         "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'fencepost/%'"
         " AND datname = current_database()");
   }
-  tl::expected<std::size_t, OutputError> Prune() {
+  tl::expected<std::size_t, OutputError> Prune() const {
     return output_->Prune(
         {.keep = std::chrono::hours(1), .committed = {{{"orders", 3}, 100}}, .topics = {"orders"}},
         10);
+  }
+  [[nodiscard]] auto PruneAside() const {
+    return std::async(std::launch::async, [this] { return Prune(); });
   }
 
   const std::unique_ptr<Output> output_ = Open();
@@ -233,16 +141,13 @@ class PostgresPruneTest : public PostgresTroubleTest {
 
 TEST_F(PostgresPruneTest, AStatementThatTheServerCancelsOrRefusesCostsNoConnection) {
   const std::string backend = Backend();
-  tl::expected<std::size_t, OutputError> pruned;
   {
-    const Session other(Dsn(), "LOCK TABLE fencepost_ledger IN ACCESS EXCLUSIVE MODE");
-    std::thread pruner([&] { pruned = Prune(); });
-    EXPECT_TRUE(WaitUntil(20s, [&] { return SomeoneWaits(); }));
+    const auto other = store_.Hold("LOCK TABLE fencepost_ledger IN ACCESS EXCLUSIVE MODE");
+    auto pruned = PruneAside();
+    EXPECT_TRUE(store_.SomeoneWaits());
     EXPECT_EQ(Value("SELECT pg_cancel_backend(" + backend + ")"), "t");  // as statement_timeout
-    pruner.join();
+    EXPECT_EQ(pruned.get().error().error.code, "output_slow");
   }
-  ASSERT_FALSE(pruned);
-  EXPECT_EQ(pruned.error().error.code, "output_slow");
   Exec("ALTER TABLE fencepost_ledger RENAME COLUMN completed_at TO elsewhere");
   ASSERT_FALSE(Prune());
   Exec("ALTER TABLE fencepost_ledger RENAME COLUMN elsewhere TO completed_at");
@@ -253,14 +158,12 @@ TEST_F(PostgresPruneTest, AStatementThatTheServerCancelsOrRefusesCostsNoConnecti
 }
 
 TEST_F(PostgresPruneTest, ARowThatIsWrittenAnewWhilePruningWaitsForItStays) {
-  Session other(Dsn(), "UPDATE fencepost_ledger SET completed_at = now() WHERE record_id = 'a'");
-  tl::expected<std::size_t, OutputError> pruned;
-  std::thread pruner([&] { pruned = Prune(); });
-  EXPECT_TRUE(WaitUntil(20s, [&] { return SomeoneWaits(); }));
-  other.Commit();
-  pruner.join();
-  ASSERT_TRUE(pruned) << pruned.error().error.Line();
-  EXPECT_EQ(*pruned, 1u);
+  const auto other =
+      store_.Hold("UPDATE fencepost_ledger SET completed_at = now() WHERE record_id = 'a'");
+  auto pruned = PruneAside();
+  EXPECT_TRUE(store_.SomeoneWaits());
+  other->Exec("COMMIT");
+  EXPECT_EQ(pruned.get().value(), 1u);
   EXPECT_EQ(Value("SELECT record_id FROM fencepost_ledger"), "a");
 }
 
@@ -275,9 +178,7 @@ TEST_F(PostgresTroubleTest, ARestartedServerCostsOneError) {
   ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
   server.Stop();
   for (int i = 0; i < 2; ++i) {
-    const auto written = output->Write({.items = second.items(), .offsets = {}});
-    ASSERT_FALSE(written);
-    EXPECT_EQ(written.error().error.code, "output_unavailable");
+    EXPECT_EQ(Failure(*output, second).error.code, "output_unavailable");
   }
   server.Start();
   EXPECT_THAT(Results(*output, second), ElementsAre(kCommitted));
@@ -300,15 +201,11 @@ TEST_F(PostgresTroubleTest, InterruptEndsAConnectionAttemptToASilentServer) {
   PostgresOptions options = Options();
   options.dsn = DsnAt(proxy.port());
   const auto output = Open(options);
-  tl::expected<void, OutputError> prepared;
-  std::thread preparer([&] { prepared = output->Prepare(); });
+  auto prepared = std::async(std::launch::async, [&] { return output->Prepare(); });
   EXPECT_TRUE(WaitUntil(10s, [&] { return proxy.connections() == 1; }));
-  const auto begin = std::chrono::steady_clock::now();
   output->Interrupt();
-  preparer.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
-  ASSERT_FALSE(prepared);
-  EXPECT_EQ(prepared.error().error.code, "interrupted");
+  EXPECT_EQ(prepared.wait_for(5s), std::future_status::ready);
+  EXPECT_EQ(prepared.get().error().error.code, "interrupted");
 }
 
 }  // namespace

@@ -30,10 +30,8 @@ class PostgresPrivacy : public PostgresTest {
   // A record {"order_id":"x","v":VALUE} into a table with a column v of this type.
   WriteOutcome Into(const std::string& type, const std::string& value) {
     Exec("DROP TABLE IF EXISTS n; CREATE TABLE n (order_id text, v " + type + ")");
-    PostgresOptions options = Options();
-    options.table = "n";
-    options.columns = Columns({{"order_id", "json:/order_id"}, {"v", "json:/v"}});
-    return Refused(*Open(options), fmt::format(R"({{"order_id":"x","v":"{}"}})", value));
+    return Refused(*Open("n", {{"order_id", "json:/order_id"}, {"v", "json:/v"}}),
+                   fmt::format(R"({{"order_id":"x","v":"{}"}})", value));
   }
 };
 
@@ -101,10 +99,7 @@ TEST_F(PostgresPrivacy, AConflictOfContentIsToldWithoutTheId) {
 
 TEST_F(SqliteTest, SaysOfARefusedRowWhatRefusedIt) {
   Exec("CREATE TABLE n (order_id text, v integer CONSTRAINT small CHECK (v < 10)) STRICT");
-  SqliteOptions options = Options();
-  options.table = "n";
-  options.columns = Columns({{"order_id", "json:/order_id"}, {"v", "json:/v"}});
-  const auto output = Open(options);
+  const auto output = Open("n", {{"order_id", "json:/order_id"}, {"v", "json:/v"}});
   EXPECT_EQ(Refused(*output, R"({"order_id":"x","v":4111})").shown,
             "CHECK constraint failed: small");
   const WriteOutcome text = Refused(*output, fmt::format(R"({{"order_id":"x","v":"{}"}})", kCard));

@@ -1,8 +1,10 @@
-// What the ledger may forget: the same in PostgreSQL and SQLite.
+// What the ledger may forget, in every database.
 #include <functional>
 #include <utility>
 
+#include <fmt/chrono.h>
 #include <gmock/gmock.h>
+#include <sqlite3.h>
 
 #include "consumer/outputs/ledger/ledger.h"
 #include "tests/component/outputs/store.h"
@@ -19,25 +21,15 @@ class PruneTest : public StoreTest {
   // `count` rows ID0001 and on, of offsets from 0, that were completed so many hours ago.
   void Rows(const std::string& pipeline, const std::string& id, const std::string& source,
             int count, int hours_ago) {
-    if (IsPostgres()) {
-      Exec(
-          fmt::format("INSERT INTO fencepost_ledger SELECT '{}', '{}' || lpad(i::text, 5, '0'), 1,"
-                      " 'w', '{}/' || i, 1, now() - interval '{} hours'"
-                      " FROM generate_series(0, {}) i",
-                      pipeline, id, source, hours_ago, count - 1));
-    } else if (IsMysql()) {
-      Exec(
-          fmt::format("INSERT INTO fencepost_ledger SELECT '{}', concat('{}', lpad(seq, 5, '0')),"
-                      " 1, 'w', concat('{}/', seq), 1, utc_timestamp(6) - INTERVAL {} HOUR"
-                      " FROM seq_0_to_{}",
-                      pipeline, id, source, hours_ago, count - 1));
-    } else {
-      Exec(fmt::format(
-          "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {})"
-          " INSERT INTO fencepost_ledger SELECT '{}', '{}' || printf('%05d', i), 1, 'w',"
-          " '{}/' || i, 1, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{} hours') FROM n",
-          count - 1, pipeline, id, source, hours_ago));
+    const auto at = std::chrono::system_clock::now() - std::chrono::hours(hours_ago);
+    const char* const format = IsMysql() ? "{:%Y-%m-%d %H:%M:%S}" : "{:%Y-%m-%dT%H:%M:%S}.000Z";
+    const std::string time = fmt::format(fmt::runtime(format), fmt::gmtime(at));
+    std::string rows;
+    for (int i = 0; i < count; ++i) {
+      rows += fmt::format("{}('{}', '{}{:05}', 1, 'w', '{}/{}', 1, '{}')", i == 0 ? "" : ",",
+                          pipeline, id, i, source, i, time);
     }
+    Exec("INSERT INTO fencepost_ledger VALUES " + rows);
   }
   std::string Count(const std::string& where) {
     return Exec("SELECT count(*) FROM fencepost_ledger WHERE " + where);
@@ -46,8 +38,7 @@ class PruneTest : public StoreTest {
     return {.keep = hours(1), .committed = std::move(committed), .topics = {"orders"}};
   }
 };
-INSTANTIATE_TEST_SUITE_P(Stores, PruneTest, ::testing::Values("postgres", "mysql", "sqlite"),
-                         [](const auto& store) { return std::string(store.param); });
+INSTANTIATE_TEST_SUITE_P(Stores, PruneTest, kStores, StoreName);
 
 TEST_P(PruneTest, ForgetsOldRowsOfItsOwnPipelineInSmallBatches) {
   const auto output = Open({});
@@ -147,7 +138,7 @@ class BeforeTransaction {
 };
 
 TEST(PruneInSqlite, KeepsARowThatWasForgottenAndWrittenAnewAfterItWasFound) {
-  SqliteStore store;
+  Store store(Store::Kind::kSqlite);
   store.Exec("CREATE TABLE effects (id text, amount integer)");
   const BeforeTransaction before;
   const auto output = store.Open(Columns({{"id", "key"}, {"amount", "json:/amount"}}), {}, {});
@@ -169,7 +160,7 @@ TEST(PruneInSqlite, KeepsARowThatWasForgottenAndWrittenAnewAfterItWasFound) {
 }
 
 TEST(PruneInSqlite, DoesNotFollowAStepOfTheHostsClock) {
-  SqliteStore store;
+  Store store(Store::Kind::kSqlite);
   store.Exec("CREATE TABLE effects (id text, amount integer)");
   locking::Now now = locking::ReadClocks();
   const auto output = store.Open(Columns({{"id", "key"}, {"amount", "json:/amount"}}), {},

@@ -28,8 +28,7 @@ TEST_F(SizesTest, ALedgerRowTakesAsManyBytesAsTheDocumentSays) {
   ASSERT_EQ(Value("SELECT count(*) FROM fencepost_ledger"), std::to_string(kRows));
   const double bytes =
       std::stod(Value("SELECT pg_total_relation_size('fencepost_ledger')")) / kRows;
-  const double stated =
-      testing::Stated("deploy/SIZING.md", R"(the ledger \| (\d+) bytes a row)");
+  const double stated = testing::Stated("deploy/SIZING.md", R"(the ledger \| (\d+) bytes a row)");
   EXPECT_NEAR(bytes, stated, stated / 4);
 }
 

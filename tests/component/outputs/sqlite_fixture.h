@@ -42,9 +42,15 @@ class SqliteTest : public ::testing::Test {
     return MakeSqliteOutput(options, "orders", worker);
   }
   [[nodiscard]] std::unique_ptr<Output> Open() const { return Open(Options()); }
+  using NamedColumns = std::initializer_list<std::pair<const char*, const char*>>;
+  [[nodiscard]] std::unique_ptr<Output> Open(const std::string& table, NamedColumns columns) const {
+    SqliteOptions options = Options();
+    options.table = table;
+    options.columns = Columns(columns);
+    return Open(options);
+  }
   static std::string Refusal(const SqliteOptions& options) {
-    const auto prepared = Open(options)->Prepare();
-    return prepared ? "" : prepared.error().error.Line();
+    return consumer::Refusal(*Open(options));
   }
 
   testing::TempDir folder_;

