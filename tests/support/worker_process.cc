@@ -97,10 +97,9 @@ std::vector<std::string> WorkerProcess::ErrorLines() const {
 }
 
 void ExpectSays(const WorkerProcess& worker, const std::string& part, Deadline limit) {
-  EXPECT_TRUE(WaitUntil(limit, "/ready to say '" + part + "'", [&] {
-    return worker.Readiness().find(part) != std::string::npos;
-  })) << worker.Readiness()
-      << worker.Log();
+  EXPECT_TRUE(WaitUntil(limit, "/ready to say '" + part + "'",
+                        [&] { return worker.Readiness().find(part) != std::string::npos; }))
+      << worker.Readiness() << worker.Log();
 }
 
 void ExpectReady(const WorkerProcess& worker, Deadline limit) {

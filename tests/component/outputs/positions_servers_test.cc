@@ -97,7 +97,7 @@ TEST_P(MysqlPositionsTest, ABatchWrittenAgainWaitsForTheSessionThatStillCommitsI
 }
 
 // What the lock was waited for must be seen by the write: its snapshot is younger than the lock.
-TEST_P(ServerPositionsTest, AWriteThatWaitedForItsRowSeesAllThatTheWriterBeforeItCommitted) {
+TEST_P(ServerPositionsTest, AWriteThatWaitedForItsRowSeesAllThatWasCommittedBeforeIt) {
   const auto output = OpenWith(
       {.columns = Columns({{"id", "key"}, {"amount", "json:/amount?"}}),
        .rules = {

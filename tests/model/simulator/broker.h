@@ -111,7 +111,7 @@ class Broker {
   void SetOffset(consumer::PartitionIndex partition, consumer::Offset next);  // of an empty group
   [[nodiscard]] bool AnyTransactionOpen() const { return !open_.empty(); }
   [[nodiscard]] bool Finished() const;  // everything is committed to the end
-  void BeginTheRest();  // where all was deleted before anybody began: at the end
+  void BeginTheRest();                  // where all was deleted before anybody began: at the end
   [[nodiscard]] std::string Lag() const;
 
   // --- records ---------------------------------------------------------------------------------
