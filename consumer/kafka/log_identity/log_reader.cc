@@ -175,34 +175,35 @@ tl::expected<std::optional<LogState>, Error> LogReader::Read(const LogQuestion& 
     Forget();
     waiting_.clear();
   }
+  const auto began = Clock::now();
+  const bool patient = began >= impatient_until_;
+  const Millis limit = patient ? kLimit : kTurn;
   Waiting& waiting = waiting_[question.where];
-  const bool again = waiting.offsets == question.offsets;
-  const Millis limit = Clock::now() < impatient_until_ ? kTurn : kLimit;
-  const auto until = Clock::now() + (again ? Millis(0) : limit);
+  const bool again = waiting.offsets == question.offsets && waiting.cluster == question.cluster;
   if (!again) {
-    waiting = {.offsets = question.offsets, .exists = false, .log = {}};
+    // Whether it exists is asked before its log is.
+    const auto exists = Exists(question, limit);
+    if (!exists && patient) impatient_until_ = Clock::now() + kImpatient;
+    if (!exists) return tl::unexpected(exists.error());
+    if (!*exists) return std::nullopt;
     Ask(question.where, question.offsets);
+    waiting = {.cluster = std::string(question.cluster), .offsets = question.offsets, .log = {}};
   }
-  if (!waiting.exists) {
-    const auto exists = Exists(question, again ? kTurn : limit);
-    if (!exists) {
-      impatient_until_ = Clock::now() + kImpatient;
-      return tl::unexpected(exists.error());
-    }
-    waiting.exists = *exists;
-  }
+  const auto until = began + (again ? Millis(0) : limit);
   do {
-    if (!waiting.exists || waiting.log) {
-      std::optional<LogState> log = std::move(waiting.log);
-      End(question.where);
+    Keep(Poll(again ? Millis(0) : kTurn));
+    if (waiting.log) {
+      LogState log = std::move(*waiting.log);
       waiting_.erase(question.where);
       return log;
     }
-    for (Answer& answer : Poll(again ? Millis(0) : kTurn))
-      waiting_[answer.where].log = std::move(answer.log);
-  } while (waiting.log || Clock::now() < until);
-  if (!again) impatient_until_ = Clock::now() + kImpatient;
+  } while (Clock::now() < until);
+  if (patient && !again) impatient_until_ = Clock::now() + kImpatient;
   return tl::unexpected(NoAnswer());
+}
+
+void LogReader::Keep(std::vector<Answer> answers) {
+  for (Answer& answer : answers) waiting_[answer.where].log = std::move(answer.log);
 }
 
 // A topic that only a replayed dead letter names may be gone: nothing of its log is left to
@@ -211,7 +212,7 @@ tl::expected<bool, Error> LogReader::Exists(const LogQuestion& question, Millis 
   const int limit_ms = static_cast<int>(limit.count());
   char* id = rd_kafka_clusterid(consumer_.get(), limit_ms);
   if (id == nullptr) {
-    (void)Poll(kTurn);  // the reason comes as an event
+    Keep(Poll(kTurn));  // the reason comes as an event
     return tl::unexpected(NoAnswer());
   }
   const bool ours = question.cluster == id;

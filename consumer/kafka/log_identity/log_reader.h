@@ -46,9 +46,9 @@ class LogReader {
     bool at_end = false;     // where the log ends is read next, instead
     bool end_known = false;  // since the first was out of its range
   };
-  struct Waiting {  // in Read
+  struct Waiting {  // in Read, for what was asked
+    std::string cluster;
     std::vector<Offset> offsets;
-    bool exists = false;
     std::optional<LogState> log;
   };
 
@@ -58,6 +58,7 @@ class LogReader {
   bool Take(const rd_kafka_message_t* message, Question& question);
   static void Pass(Question& question, Offset next);
   static bool OnEnd(Question& question, Offset end);
+  void Keep(std::vector<Answer> answers);
   tl::expected<bool, Error> Exists(const LogQuestion& question, Millis limit);
   [[nodiscard]] Error NoAnswer() const;
 
