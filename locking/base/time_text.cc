@@ -34,6 +34,10 @@ bool TakeAny(std::string_view text, std::size_t& at, std::string_view of) {
 std::string Rfc3339(std::chrono::milliseconds unix_time) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(unix_time);
   const std::chrono::nanoseconds rest = unix_time - seconds;
+  // Kafka takes any number of milliseconds; chrono's years have 16 bits.
+  if (seconds.count() < kYear1 || seconds.count() > kYear9999) {
+    return fmt::format("{} ms", unix_time.count());
+  }
   std::string text;
   AppendDateTime({seconds.count(), static_cast<std::uint32_t>(rest.count())}, 'T', 3, text);
   return text + "Z";

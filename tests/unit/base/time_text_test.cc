@@ -13,6 +13,13 @@ TEST(Rfc3339, WritesMillisecondsInUtc) {
 }
 
 // What is cut off to whole seconds is cut towards the past, so that no millisecond is negative.
+TEST(Rfc3339, GivesTheNumberWhereTheYearHasNotFourDigits) {
+  EXPECT_EQ(Rfc3339(milliseconds(253'402'300'799'999)), "9999-12-31T23:59:59.999Z");
+  EXPECT_EQ(Rfc3339(milliseconds(253'402'300'800'000)), "253402300800000 ms");
+  EXPECT_EQ(Rfc3339(milliseconds(1'700'000'000'000'000)), "1700000000000000 ms");
+  EXPECT_EQ(Rfc3339(milliseconds(INT64_MIN)), "-9223372036854775808 ms");
+}
+
 TEST(Rfc3339, CountsMillisecondsForwardsBefore1970) {
   EXPECT_EQ(Rfc3339(milliseconds(-1)), "1969-12-31T23:59:59.999Z");
 }
