@@ -47,7 +47,7 @@ constexpr std::array<Meaning, 8> kMeanings{{
 
 template <std::size_t N>
 bool Among(unsigned code, const std::array<unsigned, N>& codes) {
-  return std::ranges::find(codes, code) != codes.end();
+  return code != 0 && std::ranges::find(codes, code) != codes.end();
 }
 
 bool TimedOut(unsigned code) { return code == 1969 || code == 3024; }
@@ -59,19 +59,32 @@ bool BySignal(const MysqlFailure& failure) {
 bool Locked(unsigned code) { return code == 1205 || code == 3572; }
 
 // What the server says by these codes, as a rule.
-constexpr std::array<std::pair<unsigned, std::string_view>, 15> kWords{
-    {{1048, "NULL in a column that takes none"},
+constexpr std::array<std::pair<unsigned, std::string_view>, 28> kWords{
+    {{1021, "no room on the server's disk"},
+     {1048, "NULL in a column that takes none"},
+     {1054, "the table has no such column"},
      {1062, "a duplicate under a unique index"},
+     {1114, "the table is full"},
+     {1142, "the account may not write the table"},
+     {1143, "the account may not write a column"},
+     {1146, "no such table"},
+     {1153, "more than max_allowed_packet"},
      {1205, "a lock was waited for too long"},
      {1213, "a deadlock"},
      {1264, "a number out of the column's range"},
      {1265, "a value that the column's type does not take"},
+     {1290, "the server is read-only"},
      {1292, "a value that the column's type does not take"},
+     {1364, "a column without a value or a default"},
      {1366, "a value that the column's type does not take"},
      {1406, "too long for the column"},
      {1452, "a foreign key without its row"},
+     {1792, "the transaction is read-only"},
+     {1836, "the server is read-only"},
+     {1969, "the statement took too long"},
      {2006, "the connection is gone"},
      {2013, "the connection broke"},
+     {3024, "the statement took too long"},
      {3140, "not JSON"},
      {3819, "against a check constraint"},
      {4025, "against a check constraint"}}};

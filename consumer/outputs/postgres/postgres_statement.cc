@@ -39,7 +39,8 @@ OutputError StatementError(const PgConnection& connection, const PgFailure& fail
   if (failure.kind != PgFailure::Kind::kServer) return error;
   error.error.what = "output.postgres.statement: " + error.error.what;
   if (failure.sqlstate == "42P18" || failure.sqlstate == "42P08") {
-    error.error.hint = "say the parameter's type, as in $1::text";
+    error.error.hint =
+        "say the parameter's type, as in $1::text, or leave out an arg that is not used";
   } else if (error.error.code == "output_schema") {
     error.error.hint = "it is one statement, with $1, $2, … for args; try it with PREPARE in psql";
   }
