@@ -161,6 +161,7 @@ class Flow : private RecordLocks::User {
 
   // handling.cc: looked up, handled, tried again.
   void AskLedger(InFlight& record);
+  void AskLedgerOnceItsLogIsRead(InFlight& record, Now now);
   void AskLedgerAfterDoubt(InFlight& record, Now now);
   void SendLookups();
   void OnLookup(InFlight& record, const std::optional<LedgerEntry>& entry, Now now);

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kLookupBatch = 500;
 constexpr std::size_t kLookupsOut = 2;
+constexpr Nanos kUnreadLogAskedAgain = std::chrono::milliseconds(500);
 
 // It is still to be handled, or tried again.
 bool NeedsHandler(const InFlight& in) {
@@ -53,6 +54,12 @@ void Flow::AskLedgerAfterDoubt(InFlight& in, Now now) {
   AskLedger(in);
 }
 
+// Its lease is held meanwhile. As of a record in doubt, a revoke does not wait for it.
+void Flow::AskLedgerOnceItsLogIsRead(InFlight& in, Now now) {
+  in.in_doubt_until = std::max(in.in_doubt_until, now.boot + kUnreadLogAskedAgain);
+  AskLedgerAfterDoubt(in, now);
+}
+
 void Flow::SendLookups() {
   while (!lookups_.empty() && lookups_out_ < kLookupsOut) {
     auto batch = std::make_unique<LookupBatch>();
@@ -76,13 +83,15 @@ void Flow::SendLookups() {
 void Flow::OnLookedUp(const LookupBatch& batch,
                       const std::vector<std::optional<LedgerEntry>>& entries, Now now) {
   FENCEPOST_CHECK(entries.size() == batch.ids.size(), "one answer an id");
+  FENCEPOST_CHECK(lookups_out_ > 0, "one answer a look-up");
   --lookups_out_;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     InFlight* in = FindReference(batch.references[i]);
     if (batch.contended[i] > Nanos(0)) {
       ResolveContention(in, entries[i], batch.contended[i], now);
     } else if (in != nullptr && in->stage() == Stage::kLookup) {
-      OnLookup(*in, entries[i], now);
+      const bool unread = std::ranges::binary_search(batch.unread, i);
+      unread ? AskLedgerOnceItsLogIsRead(*in, now) : OnLookup(*in, entries[i], now);
     }
     Advance(now);
   }

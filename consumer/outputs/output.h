@@ -49,7 +49,7 @@ struct OutputError {
   // kRefused, kTooSlow: the server's own words, which may quote a record: for its dead letter.
   std::string detail;
   // Not fatal, of Write and Lookup: the items or ids whose log cannot be compared yet, by their
-  // places. The others can be written or looked up without them.
+  // places, ascending. The others can be written or looked up without them.
   std::vector<std::size_t> later{};
 };
 

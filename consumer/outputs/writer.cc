@@ -12,7 +12,6 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kFirstBackoff{50};
 constexpr milliseconds kMaxBackoff{5000};
-constexpr milliseconds kPutOff{500};
 constexpr milliseconds kBetweenNotes{30'000};
 constexpr std::size_t kPruneBatch = 1000;
 
@@ -77,15 +76,12 @@ void Writer::Run() {
     {
       std::unique_lock lock(mutex_);
       const auto due = [this] { return stopping_ || !queue_.Empty(); };
-      if (queue_.PutsOff()) {
-        changed_.wait_until(lock, prune_ ? std::min(prune_at_, resume_at_) : resume_at_, due);
-      } else if (prune_) {
+      if (prune_) {
         changed_.wait_until(lock, prune_at_, due);
       } else {
         changed_.wait(lock, due);
       }
       if (stopping_) return;
-      if (steady_clock::now() >= resume_at_) queue_.Resume();
       turn = queue_.Take();
     }
     if (turn.lookup != nullptr && !LookUpUntilKnown(std::move(turn.lookup))) return;
@@ -147,6 +143,7 @@ bool Writer::WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& an
   }
   const OutputError& error = outcomes.error();
   if (!error.later.empty() && !error.fatal) {
+    answered = true;
     NoteLater(error);
     retry_.OnFailed(error);
     return WaitUnlessStopped(milliseconds(0));
@@ -163,21 +160,20 @@ bool Writer::WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& an
 bool Writer::LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup) {
   milliseconds wait = kFirstBackoff;
   output_->OnAssignment(lookup->epoch);
+  LookupTry asked(*lookup);
   for (;;) {
-    auto entries = output_->Lookup(lookup->ids);
+    auto entries = output_->Lookup(asked.ids());
     if (entries) {
       Tell(Doing::kAsk, "");
-      callbacks_.looked_up(std::move(lookup), std::move(*entries));
+      auto all = asked.Answer(*lookup, std::move(*entries));
+      callbacks_.looked_up(std::move(lookup), std::move(all));
       return true;
     }
     observer_->OnRetry(RetryStage::kOutput);
-    if (!entries.error().later.empty()) {
+    if (!entries.error().later.empty() && !entries.error().fatal) {
       NoteLater(entries.error());
-      const std::lock_guard lock(mutex_);
-      if (!queue_.PutsOff()) resume_at_ = steady_clock::now() + kPutOff;
-      queue_.PutOff(*lookup, entries.error().later);
-      if (stopping_) return false;
-      if (lookup->ids.empty()) return true;
+      asked.LeaveOut(entries.error().later);
+      if (!WaitUnlessStopped(milliseconds(0))) return false;
       continue;
     }
     if (!BackOffBeforeRetry(entries.error(), wait)) return false;

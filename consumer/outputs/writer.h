@@ -86,7 +86,6 @@ class Writer {
   std::array<std::string, 2> troubles_;  // by Doing; "": none
   std::optional<std::string> reason_;    // as was told last; "": up
   std::chrono::steady_clock::time_point prune_at_;
-  std::chrono::steady_clock::time_point resume_at_;      // look-ups that were put off
   std::chrono::steady_clock::time_point note_later_at_;  // again
 
   std::mutex mutex_;

@@ -1,6 +1,6 @@
 #include "consumer/outputs/writer_queue.h"
 
-#include <algorithm>
+#include <numeric>
 
 #include "locking/base/planted.h"
 
@@ -21,22 +21,28 @@ WriterQueue::Turn WriterQueue::Take() {
   return turn;
 }
 
-void WriterQueue::PutOff(LookupBatch& lookup, const std::vector<std::size_t>& places) {
-  LookupBatch stay{.epoch = lookup.epoch};
-  auto later = std::make_unique<LookupBatch>(LookupBatch{.epoch = lookup.epoch});
-  for (std::size_t i = 0; i < lookup.ids.size(); ++i) {
-    LookupBatch& to = std::ranges::find(places, i) == places.end() ? stay : *later;
-    to.references.push_back(lookup.references[i]);
-    to.ids.push_back(std::move(lookup.ids[i]));
-    to.contended.push_back(lookup.contended[i]);
-  }
-  lookup = std::move(stay);
-  later_.push_back(std::move(later));
+LookupTry::LookupTry(const LookupBatch& batch) : ids_(batch.ids), places_(batch.ids.size()) {
+  std::iota(places_.begin(), places_.end(), 0);
 }
 
-void WriterQueue::Resume() {
-  for (auto& lookup : later_) Push(std::move(lookup));
-  later_.clear();
+void LookupTry::LeaveOut(const std::vector<std::size_t>& places) {
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+    ids_.erase(ids_.begin() + static_cast<std::ptrdiff_t>(*place));
+    places_.erase(places_.begin() + static_cast<std::ptrdiff_t>(*place));
+  }
+}
+
+std::vector<std::optional<LedgerEntry>> LookupTry::Answer(
+    LookupBatch& batch, std::vector<std::optional<LedgerEntry>> entries) const {
+  std::vector<std::optional<LedgerEntry>> all(batch.ids.size());
+  for (std::size_t i = 0, at = 0; i < all.size(); ++i) {
+    if (at < places_.size() && places_[at] == i) {
+      all[i] = std::move(entries[at++]);
+    } else {
+      batch.unread.push_back(i);
+    }
+  }
+  return all;
 }
 
 }  // namespace fencepost::consumer

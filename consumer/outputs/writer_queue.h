@@ -5,6 +5,8 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,16 +25,27 @@ class WriterQueue {
   void Push(std::unique_ptr<LookupBatch> lookup) { lookups_.push_back(std::move(lookup)); }
   [[nodiscard]] bool Empty() const { return batches_.empty() && lookups_.empty(); }
   Turn Take();
-  // These ids of a look-up come again with Resume.
-  void PutOff(LookupBatch& lookup, const std::vector<std::size_t>& places);
-  [[nodiscard]] bool PutsOff() const { return !later_.empty(); }
-  void Resume();
 
  private:
   std::deque<std::unique_ptr<WriteBatch>> batches_;
   std::deque<std::unique_ptr<LookupBatch>> lookups_;
-  std::vector<std::unique_ptr<LookupBatch>> later_;
   bool looked_ = false;  // in the last turn
+};
+
+// A look-up, which is answered at once for the ids that can be: those whose logs cannot be compared
+// yet are left out of the next try, and are `unread` in the answer.
+class LookupTry {
+ public:
+  explicit LookupTry(const LookupBatch& batch);
+  [[nodiscard]] const std::vector<std::string>& ids() const { return ids_; }
+  void LeaveOut(const std::vector<std::size_t>& places);  // of ids(), ascending
+  // `entries`: one each of ids(). Returns one each of the batch's.
+  std::vector<std::optional<LedgerEntry>> Answer(
+      LookupBatch& batch, std::vector<std::optional<LedgerEntry>> entries) const;
+
+ private:
+  std::vector<std::string> ids_;
+  std::vector<std::size_t> places_;  // in the batch; ascending
 };
 
 }  // namespace fencepost::consumer

@@ -177,6 +177,8 @@ struct LookupBatch {
   // ledger is asked; 0: it is asked for another reason.
   std::vector<Nanos> contended;
   AssignmentEpoch epoch = 0;  // the newest of their records'
+  // Of the answer: places of ids whose logs cannot be compared yet, to be asked for again later.
+  std::vector<std::size_t> unread{};
 };
 
 // What the ledger knows of a record that is done. Of a position, which shares its row with others,

@@ -79,7 +79,7 @@ inline constexpr std::array kStages = [] {
       StageRow{kHandling, "handling", kInLeasedPrefix | kMayGiveBack | kBegun, after(kWaiting)},
       StageRow{kRetrying, "waiting for the next attempt",
                kInLeasedPrefix | kMayGiveBack | kAwaitsTime, after(kHandling)},
-      StageRow{kInDoubt, "waiting until an unanswered write can no longer be committed",
+      StageRow{kInDoubt, "waiting until the ledger can tell whether it is done",
                kInLeasedPrefix | kMayGiveBack | kAwaitsTime,
                after(kLocking, kGranted, kLookup, kHandling, kWriting)},
       StageRow{kHandled, "handled, waiting for its order", kInLeasedPrefix | kMayGiveBack | kBegun,

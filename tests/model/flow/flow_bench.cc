@@ -261,6 +261,9 @@ bool FlowBench::AnswerLookup() {
   if (lookups.empty()) return false;
   const auto batch = std::move(lookups.front());
   lookups.pop_front();
+  for (std::size_t i = 0; i < batch->ids.size(); ++i) {
+    if (unread.contains(batch->ids[i])) batch->unread.push_back(i);
+  }
   flow.OnLookedUp(*batch, world.ledger.Lookup(batch->ids), world.now);
   Act();
   return true;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -163,6 +164,7 @@ class FlowBench {
   SharedWorld& world;
   bool settles = true;  // false: Settle does nothing; the test says when there is a Round
   bool answers_lookups = true;
+  std::set<std::string> unread;  // ids whose logs cannot be compared
   Told told;
   std::uint64_t random;  // the state of the core's source
   locking::LockCore core;

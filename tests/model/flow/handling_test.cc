@@ -51,6 +51,19 @@ TEST_F(Handling, StartsOnlyAfterTheLedgerWasAsked) {
   EXPECT_EQ(worker.writes[0]->request.items[0].values->at(0), "made");
 }
 
+TEST_F(Handling, WaitsForALogThatIsUnreadAndHoldsUpNoOtherPartition) {
+  worker.unread = {"a", "b"};
+  for (const char* id : {"a", "b"}) worker.Deliver(0, {id});
+  for (int i = 0; i < 5; ++i) worker.Wait(Millis(500));
+  EXPECT_EQ(worker.StageOf("a"), "doubted");
+  worker.Assign(1);
+  worker.Deliver(1, {"c"});
+  EXPECT_EQ(worker.Calls(), "c");
+  worker.unread.clear();
+  worker.Wait(Millis(500));
+  EXPECT_EQ(worker.Calls(), "c a");
+}
+
 TEST_F(Handling, IsNotBegunForARecordWhoseRowStands) {
   world.WriteRow("a");
   worker.Deliver(0, {"a"});

@@ -18,7 +18,6 @@ using consumer::WriteResult;
 
 constexpr Millis kFirstBackoff{50};
 constexpr Millis kMaxBackoff{5000};
-constexpr Millis kPutOff{500};
 // By consumer::WriteFailure.
 constexpr std::array kFailed{"transactions not happened", "transactions locked out",
                              "transactions too slow", "transactions unanswered",
@@ -86,7 +85,10 @@ void SimWriter::Next() {
   consumer::WriterQueue::Turn turn = queue_.Take();
   batch_ = std::move(turn.batch);
   lookup_ = std::move(turn.lookup);
-  if (lookup_ != nullptr) return Ask();
+  if (lookup_ != nullptr) {
+    asked_.emplace(*lookup_);
+    return Ask();
+  }
   if (batch_ != nullptr) Begin();
 }
 
@@ -145,13 +147,13 @@ void SimWriter::Question(int attempt) {
                                [this, attempt] { OnBroken(attempt); });
         }
         if (world.plan.by_position && HasLedger()) {
-          auto asked = consumer::ByPartition(lookup_->ids);
+          auto asked = consumer::ByPartition(asked_->ids());
           auto rows = world.ledger.positions().Read(asked.parts);
           return process.Later(Process::kOutput, world.NetDelay(),
                                [this, attempt, session, asked = std::move(asked),
                                 rows = std::move(rows)] { OnRows(attempt, session, asked, rows); });
         }
-        const auto entries = world.ledger.Lookup(lookup_->ids);
+        const auto entries = world.ledger.Lookup(asked_->ids());
         process.Later(Process::kOutput, world.NetDelay(),
                       [this, attempt, session, entries] { OnFound(attempt, session, entries); });
       });
@@ -163,7 +165,8 @@ void SimWriter::OnFound(int attempt, std::uint64_t session,
   CheckUse(session);
   const auto lookup = std::exchange(lookup_, nullptr);
   world_.Count("lookups", static_cast<int>(entries.size()));
-  worker_.core().OnLookedUp(*lookup, entries, worker_.process().now());
+  const auto all = asked_->Answer(*lookup, entries);
+  worker_.core().OnLookedUp(*lookup, all, worker_.process().now());
   worker_.Act();
   Next();
 }
@@ -176,14 +179,8 @@ void SimWriter::OnRows(int attempt, std::uint64_t session, const consumer::Posit
   if (entries) return OnFound(attempt, session, *entries);
   if (entries.error().fatal) return End(entries.error().error);
   world_.Count("look-ups put off");
-  queue_.PutOff(*lookup_, entries.error().later);
-  worker_.process().Later(Process::kOutput, kPutOff, [this] {
-    queue_.Resume();
-    Next();
-  });
-  if (!lookup_->ids.empty()) return Ask();
-  lookup_ = nullptr;
-  Next();
+  asked_->LeaveOut(entries.error().later);
+  Ask();
 }
 
 void SimWriter::AskAgainLater() {

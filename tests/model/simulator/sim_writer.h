@@ -86,6 +86,7 @@ class SimWriter {
   consumer::WriterQueue queue_;
   std::unique_ptr<consumer::WriteBatch> batch_;
   std::unique_ptr<consumer::LookupBatch> lookup_;
+  std::optional<consumer::LookupTry> asked_;  // of it
   std::vector<Item> items_;
   int attempt_ = 0;
   bool refuses_all_ = false;

@@ -59,20 +59,18 @@ TEST_F(WriterQueueTest, WhatThereIsOneKindOfComesInItsOrder) {
   EXPECT_TRUE(queue_.Empty());
 }
 
-TEST_F(WriterQueueTest, IdsOfALookUpThatArePutOffComeAgainOnceItResumes) {
-  LookupBatch lookup{{1, 2, 3}, {"a", "b", "c"}, {Nanos(1), Nanos(2), Nanos(3)}, 7};
-  queue_.PutOff(lookup, {0, 2});
-  EXPECT_EQ(lookup.ids, std::vector<std::string>{"b"});
-  EXPECT_EQ(lookup.references, std::vector<std::uint64_t>{2});
-  EXPECT_EQ(lookup.contended, std::vector<Nanos>{Nanos(2)});
-  EXPECT_EQ(lookup.epoch, 7u);
-  EXPECT_TRUE(queue_.Empty() && queue_.PutsOff());
-  queue_.Resume();
-  EXPECT_FALSE(queue_.PutsOff());
-  const auto again = queue_.Take().lookup;
-  EXPECT_EQ(again->ids, (std::vector<std::string>{"a", "c"}));
-  EXPECT_EQ(again->references, (std::vector<std::uint64_t>{1, 3}));
-  EXPECT_EQ(again->epoch, 7u);
+TEST(LookupTry, AnswersForAllAndNamesThoseThatWereLeftOut) {
+  LookupBatch batch{{}, {"a", "b", "c", "d", "e"}, {}, 0};
+  LookupTry asked(batch);
+  asked.LeaveOut({0, 2});
+  EXPECT_EQ(asked.ids(), (std::vector<std::string>{"b", "d", "e"}));
+  asked.LeaveOut({1});
+  EXPECT_EQ(asked.ids(), (std::vector<std::string>{"b", "e"}));
+  const auto all = asked.Answer(batch, {std::nullopt, LedgerEntry{.worker = "w"}});
+  ASSERT_EQ(all.size(), 5u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_FALSE(all[i]) << i;
+  EXPECT_EQ(all[4]->worker, "w");
+  EXPECT_EQ(batch.unread, (std::vector<std::size_t>{0, 2, 3}));
 }
 
 }  // namespace
