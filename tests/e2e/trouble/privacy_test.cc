@@ -187,8 +187,9 @@ INSTANTIATE_TEST_SUITE_P(
         Way{.name = "ByAMysqlTriggerThatSignalsAgain",
             .logged = "(error 1366, SQLSTATE HY000)",
             .section = "",
-            .mysql = "DECLARE EXIT HANDLER FOR SQLEXCEPTION RESIGNAL SQLSTATE 'HY000'"
-                     " SET MYSQL_ERRNO = 1366, MESSAGE_TEXT = @said; SIGNAL SQLSTATE '45000';"}),
+            .mysql = "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION RESIGNAL SQLSTATE 'HY000'"
+                     " SET MYSQL_ERRNO = 1366, MESSAGE_TEXT = @said;"
+                     " SIGNAL SQLSTATE '45000'; END;"}),
     [](const auto& each) { return std::string(each.param.name); });
 
 TEST_F(Privacy, TheAnswerOfAServiceThatRefusesIsQuotedInTheDeadLetterAndNowhereElse) {
