@@ -52,8 +52,8 @@ struct InFlight {
   std::unique_ptr<DeadLetter> letter;  // it is to be dead-lettered
   std::optional<LetterCause> cause;    // the letter counts in a row (DeadLetterLimiter)
   DeadLetterLimiter::Turn turn = 0;    // when it was found bad
-  Instant in_doubt_until{};            // a write of it that was not answered may be committed
-  Assignment* assignment = nullptr;    // of its partition
+  Instant in_doubt_until{};  // the ledger cannot tell yet: a write is unanswered, or its log unread
+  Assignment* assignment = nullptr;  // of its partition
   const TopicPartition* where = nullptr;
   InFlight* chain_before = nullptr;  // the unfinished record before it in its order chain
   InFlight* chain_after = nullptr;
