@@ -124,13 +124,14 @@ Audit& Audit::Once() {
 }
 
 Audit& Audit::RepeatedOnlyBy(const std::set<int>& lives) {
-  std::map<Record, int> others;  // effects of lives that nothing happened to
+  std::map<Record, std::vector<std::string>> others;  // effects of lives that nothing happened to
   for (const Effect& effect : history_.effects) {
-    if (!lives.contains(effect.life)) ++others[Subject(effect.record)];
+    if (lives.contains(effect.life)) continue;
+    others[Subject(effect.record)].push_back(Name(effect));
   }
   Trouble repeated(*this, "repeated by workers that nothing happened to");
-  for (const auto& [subject, count] : others) {
-    if (count > 1) repeated.Add(Name(subject));
+  for (const auto& [subject, effects] : others) {
+    if (effects.size() > 1) repeated.Add(fmt::format("{}", fmt::join(effects, " and ")));
   }
   return *this;
 }

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tests/e2e/life/scenario.h"
 
@@ -111,7 +112,9 @@ TEST_P(ExactlyOnceOutput, LosesNothingAndDoublesNothing) {
 // The metrics of a killed worker end at its last scrape: what it did after that, its own lines say.
 TEST_P(AtLeastOnceOutput, LosesNothingAndCountsWhatItDoubles) {
   Audit audit(history_);
-  EXPECT_EQ(audit.Genuine(combination().Factor()).NoneLost().RepeatedOnlyBy(Unlucky()).text(), "");
+  EXPECT_EQ(audit.Genuine(combination().Factor()).NoneLost().RepeatedOnlyBy(Unlucky()).text(), "")
+      << "unlucky: " << fmt::format("{}", fmt::join(Unlucky(), ", ")) << '\n'
+      << run().WarningsOf(combination());
   std::vector<int> lines(static_cast<std::size_t>(run().lives()));
   for (const Effect& effect : history_.effects) ++lines.at(static_cast<std::size_t>(effect.life));
   double counted = 0;
