@@ -104,6 +104,7 @@ Audit& Audit::NoneLost() {
   std::set<Record> seen = dead_;
   for (const Effect& effect : history_.effects) seen.insert(Subject(effect.record));
   for (const auto& [record, sent] : sent_) {
+    if (history_.maybe_never.contains(record)) continue;
     if (seen.insert(Subject(record)).second) lost.Add(Name(record));
   }
   return *this;

@@ -59,6 +59,7 @@ struct History {
   std::vector<Call> calls;      // likewise
   std::set<Record> dead;        // dead letters
   std::set<Record> maybe_twice;
+  std::set<Record> maybe_never;  // their log was deleted before the group's offsets passed them
   std::vector<std::int64_t> ends;  // by partition
   std::vector<std::int64_t> committed;
   std::map<int, std::string> ranges;  // by position: the ledger's row of each partition

@@ -284,7 +284,13 @@ Process::~Process() {
 bool Process::Running() { return !Wait(Deadline{0}).has_value(); }
 
 void Process::Kill(int sig) {
-  if (Running()) kill(pid_, sig);
+  if (!Running()) return;
+  kill(pid_, sig);
+  // Its threads run on until each is scheduled once more: what must not happen meanwhile could.
+  siginfo_t stopped{};
+  if (sig == SIGSTOP) {
+    waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED | WEXITED | WNOWAIT);
+  }
 }
 
 std::optional<int> Process::Wait(Deadline limit) {

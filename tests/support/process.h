@@ -79,7 +79,8 @@ class Process {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] bool Running();
-  // Sends a signal to the process alone (not its children). No effect when it has ended.
+  // Sends a signal to the process alone (not its children). No effect when it has ended. After
+  // SIGSTOP none of its threads runs.
   void Kill(int sig = SIGKILL);
   // The exit code, or 128 + signal, when it ended within the limit. Then always the same.
   std::optional<int> Wait(Deadline limit);

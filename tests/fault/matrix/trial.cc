@@ -177,6 +177,12 @@ std::vector<pid_t> Trial::Pids() {
 
 void Trial::MakeTopicAgain(int records) {
   NoteSent();
+  const auto committed = system_.kafka().admin().CommittedOffsets(group(), topic());
+  for (const auto& [where, sent] : sent_) {
+    const auto& [log, place] = where;
+    const auto partition = static_cast<std::size_t>(place.partition);
+    if (log == log_ && place.offset >= committed.at(partition)) maybe_never_.insert(sent.record);
+  }
   system_.kafka().admin().DeleteTopic(topic());
   system_.kafka().CreateTopic(topic(), partitions_);
   ++log_;
@@ -264,6 +270,7 @@ testing::History Trial::Collect() {
   }
   history.effects = Effects();
   history.maybe_twice = maybe_twice_;
+  history.maybe_never = maybe_never_;
   if (receiver_) history.calls = receiver_->Calls();
   if (options_.pipeline == Pipeline::kPosition) {
     history.ranges = database_->ReadRanges(*table_, pipeline_);

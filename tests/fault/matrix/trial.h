@@ -139,6 +139,7 @@ class Trial {
   std::vector<std::pair<int, int>> recent_;  // order, partition
   int log_ = 0;
   std::map<std::pair<int, testing::Place>, testing::Sent> sent_;  // by log; as noted
+  std::set<testing::Record> maybe_never_;
   std::set<testing::Record> maybe_twice_;
   std::chrono::steady_clock::time_point next_feed_;
 };

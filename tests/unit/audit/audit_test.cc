@@ -75,6 +75,8 @@ TEST(AnAudit, SeesWhatIsLost) {
   history = ByPosition();  // its order has the effect of another record
   history.effects.pop_back();
   EXPECT_EQ(All(history), "lost: 1, the first is o-1 of 1/1\n");
+  history.maybe_never = {{1, {1, 1}}};
+  EXPECT_EQ(Audit(history).NoneLost().text(), "");
 }
 
 TEST(AnAudit, SeesWhatIsDoubledFromThatRecordOrFromItsRepeat) {
