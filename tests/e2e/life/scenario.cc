@@ -340,7 +340,8 @@ std::string Scenario::LinesOf(const Combination& combination) const {
 std::string Scenario::WarningsOf(const Combination& combination) {
   std::string warnings;
   for (std::size_t life = 0; life < team_.size(); ++life) {
-    for (const char* metric : {"fencepost_lock_losses_total", "fencepost_rebalances_total"}) {
+    for (const char* metric : {"fencepost_lock_losses_total", "fencepost_rebalances_total",
+                               "fencepost_redis_command_errors_total"}) {
       warnings += fmt::format("life {}: {} {}\n", life, metric,
                               Metric(static_cast<int>(life), metric, combination));
     }
