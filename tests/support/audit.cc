@@ -143,7 +143,7 @@ Audit& Audit::InOrder() {
   std::set<Record> seen;
   std::map<std::string, Place> last;
   for (const Effect& effect : history_.effects) {
-    if (!sent_.contains(effect.record) || !seen.insert(effect.record).second) continue;
+    if (!sent_.contains(effect.record) || !seen.insert(Subject(effect.record)).second) continue;
     Place& before = last.try_emplace(ChainOf(effect.record), effect.record.place).first->second;
     if (effect.record.place < before) {
       out.Add(fmt::format("{} after offset {}", Name(effect), before.offset));

@@ -59,7 +59,7 @@ struct History {
   std::vector<Call> calls;      // likewise
   std::set<Record> dead;        // dead letters
   std::set<Record> maybe_twice;
-  std::set<Record> maybe_never;  // their log was deleted before the group's offsets passed them
+  std::set<Record> maybe_never;    // their log was deleted before the group's offsets passed them
   std::vector<std::int64_t> ends;  // by partition
   std::vector<std::int64_t> committed;
   std::map<int, std::string> ranges;  // by position: the ledger's row of each partition
@@ -86,7 +86,7 @@ class Audit {
   Audit& NoneLost();
   // All but one effect of each are of lives in that set.
   Audit& RepeatedOnlyBy(const std::set<int>& lives);
-  // The records of each chain appear for the first time in the order in which they were sent.
+  // What may have one effect appears for the first time in the order in which its chain was sent.
   Audit& InOrder();
   // Each dead letter has an answer that no worker can take, and its record no effect as well,
   // unless its partition moved.

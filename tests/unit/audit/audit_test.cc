@@ -122,6 +122,10 @@ TEST(AnAudit, SeesAnEffectBeforeThatOfAnEarlierRecordOfItsChain) {
   history = Good();  // only the first appearance counts
   history.effects.push_back(history.effects[0]);
   EXPECT_EQ(Audit(history).InOrder().text(), "");
+  history.sent.push_back({.record = {4, {1, 2}}, .key = "b"});
+  history.effects.push_back({.record = {4, {1, 2}}});
+  history.effects.push_back({.record = {1, {1, 1}}});  // of an order, wherever it was read
+  EXPECT_EQ(Audit(history).InOrder().text(), "");
 }
 
 TEST(AnAudit, CountsTokensThatGoBackAndCallsThoseTroubleThatWereAccepted) {
