@@ -1,9 +1,9 @@
 #include "consumer/kafka/client/group_lag.h"
 
-#include <poll.h>
-
 #include <algorithm>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -41,18 +41,16 @@ GroupLag::GroupLag(KafkaOptions options, std::chrono::milliseconds interval, Tol
     : options_(std::move(options)),
       interval_(interval),
       told_(std::move(told)),
-      thread_([this] { Run(); }) {}
+      thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 
-GroupLag::~GroupLag() {
-  stop_.Stop();
-  thread_.join();
-}
-
-void GroupLag::Run() {
+void GroupLag::Run(const std::stop_token& stop) {
   std::unique_ptr<KafkaAdmin> admin;
-  while (!stop_.stopped()) {
-    pollfd stopped{.fd = stop_.fd(), .events = POLLIN, .revents = 0};
-    if (poll(&stopped, 1, static_cast<int>(interval_.count())) > 0) return;
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  for (;;) {
+    std::unique_lock lock(mutex);
+    stopped.wait_for(lock, stop, interval_, [] { return false; });
+    if (stop.stop_requested()) return;
     if (admin == nullptr) {
       auto made = KafkaAdmin::Make(options_);
       if (!made) continue;

@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <stop_token>
 #include <thread>
 
 #include "consumer/pipeline/options.h"
 #include "consumer/record/record.h"
-#include "locking/base/stop_switch.h"
 
 namespace fencepost::consumer {
 
@@ -22,18 +22,17 @@ class GroupLag {
   using Told = std::function<void(std::int64_t)>;
 
   GroupLag(KafkaOptions options, std::chrono::milliseconds interval, Told told);
-  ~GroupLag();  // waits for a question that is out: two seconds where no broker answers
+  ~GroupLag() = default;  // waits for a question that is out: two seconds where no broker answers
   GroupLag(const GroupLag&) = delete;
   GroupLag& operator=(const GroupLag&) = delete;
 
  private:
-  void Run();
+  void Run(const std::stop_token& stop);
 
   const KafkaOptions options_;
   const std::chrono::milliseconds interval_;
   const Told told_;
-  StopSwitch stop_;
-  std::thread thread_;
+  std::jthread thread_;  // last: its end is waited for
 };
 
 // Sum of what lies between them, by partition. A partition of which nothing is committed (-1) has
