@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <chrono>
 #include <compare>
 #include <cstdint>
@@ -88,5 +89,15 @@ struct LockId {
 // checksums of other things say nothing of each other, and so make no conflict.
 using ContentCrc = std::uint64_t;
 constexpr bool IsOtherContent(ContentCrc a, ContentCrc b) { return a != b && a >> 32 == b >> 32; }
+
+// --- sets of nodes, one bit each ---
+using NodeSet = std::uint8_t;
+constexpr NodeSet Bit(NodeIndex node) { return static_cast<NodeSet>(1u << node); }
+constexpr NodeSet AllNodes(int nodes) { return static_cast<NodeSet>((1u << nodes) - 1); }
+constexpr NodeSet Without(NodeSet set, NodeSet less) { return static_cast<NodeSet>(set & ~less); }
+constexpr int Count(NodeSet set) { return std::popcount(set); }
+
+// Whether `set` is a majority of the configured nodes.
+constexpr bool IsMajority(NodeSet set, int nodes) { return Count(set) >= Quorum(nodes); }
 
 }  // namespace fencepost::locking

@@ -4,6 +4,7 @@
 
 #include <sys/eventfd.h>
 
+#include <atomic>
 #include <cerrno>
 
 #include "locking/base/fd.h"
@@ -24,6 +25,21 @@ class WakeUp {
  private:
   Fd fd_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   int error_ = fd_.open() ? 0 : errno;
+};
+
+// Ends for good what other threads do or wait for in poll(2).
+class StopSwitch {
+ public:
+  void Stop() {
+    stopped_ = true;
+    wake_up_.Wake();
+  }
+  [[nodiscard]] bool stopped() const { return stopped_; }
+  [[nodiscard]] int fd() const { return wake_up_.fd(); }  // readable once stopped
+
+ private:
+  std::atomic<bool> stopped_{false};
+  WakeUp wake_up_;  // never taken
 };
 
 }  // namespace fencepost

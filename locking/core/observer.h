@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "locking/core/ops.h"
 
@@ -76,5 +78,26 @@ inline LockObserver* ObserverOrNone(LockObserver* observer) {
   static LockObserver none;
   return observer != nullptr ? observer : &none;
 }
+
+// How often a trouble is noted in the log: a new reason after a second at the earliest, the same
+// again after a minute. A value; one thread.
+template <typename Reason>
+class NoteLimit {
+ public:
+  // Whether `reason` is noted now; if so, it counts as noted.
+  bool Allows(const Reason& reason, Instant now) {
+    const Nanos wait = std::chrono::seconds(reason == noted_ ? 60 : 1);
+    if (noted_at_ != Instant() && now - noted_at_ < wait) return false;
+    noted_ = reason;
+    noted_at_ = now;
+    return true;
+  }
+  // The failure is over: the same reason counts as new next time. Returns whether it was noted.
+  bool End() { return std::exchange(noted_, std::nullopt).has_value(); }
+
+ private:
+  std::optional<Reason> noted_;
+  Instant noted_at_{};
+};
 
 }  // namespace fencepost::locking

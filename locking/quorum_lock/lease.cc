@@ -1,9 +1,9 @@
 #include "locking/quorum_lock/lease.h"
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "locking/base/check.h"
@@ -15,80 +15,74 @@ namespace {
 constexpr int kExtendTimeouts = 2;
 constexpr int kEndTimeouts = 5;
 
-void CheckMayBlock(const LeaseState& state) {
-  FENCEPOST_CHECK(!state.mailbox->OnLoopThread(),
-                  "a blocking call on a lease from a callback: " + state.name);
-}
+using States = std::vector<std::shared_ptr<LeaseState>>;
 
-// What is asked of several leases together: one command a QuorumLock, so that it travels together.
+// What is asked of several leases together.
 template <typename T>
-class Round {
- public:
-  using AnswerWaiter = std::shared_ptr<Waiter<T>>;
-
-  explicit Round(std::size_t size) : answers_(size), asked_(size) {}
-
-  void Answer(std::size_t i, T answer) { answers_[i] = std::move(answer); }
-  template <typename Question>
-  void Ask(std::size_t i, const std::shared_ptr<LeaseState>& state, Question question) {
-    const auto waiter = std::make_shared<Waiter<T>>();
-    asked_[i] = {state, waiter};
-    posts_[state->mailbox].push_back(
-        [state, waiter, question](LockLoop& loop) { question(loop, *state, waiter); });
-  }
-  // `closed` and `late` answer for a lock that is gone and for nodes that were too slow.
-  template <typename Closed, typename Late>
-  std::vector<T> Wait(int timeouts, Closed closed, Late late) {
-    const Instant start = BootClock::now();
-    std::set<const Mailbox*> gone;
-    for (auto& [mailbox, commands] : posts_) {
-      const bool posted = mailbox->Post([commands = std::move(commands)](LockLoop& loop) {
-        for (const Mailbox::Command& command : commands) command(loop);
-      });
-      if (!posted) gone.insert(mailbox.get());
-    }
-    std::vector<T> answers;
-    answers.reserve(asked_.size());
-    for (std::size_t i = 0; i < asked_.size(); ++i) {
-      const auto& [state, waiter] = asked_[i];
-      if (answers_[i]) {
-        answers.push_back(std::move(*answers_[i]));
-      } else if (gone.contains(state->mailbox.get())) {
-        answers.push_back(closed(*state));
-      } else {
-        const Nanos left = start + timeouts * state->node_timeout - BootClock::now();
-        auto answer = waiter->WaitFor(std::max(left, Nanos(0)));
-        answers.push_back(answer ? std::move(*answer) : T(late(*state)));
-      }
-    }
-    return answers;
-  }
-
- private:
-  std::vector<std::optional<T>> answers_;
-  std::vector<std::pair<std::shared_ptr<LeaseState>, AnswerWaiter>> asked_;
-  std::map<std::shared_ptr<Mailbox>, std::vector<Mailbox::Command>> posts_;
+struct Question {
+  int timeouts;  // of a node: so long the answer is waited for
+  // Nothing is left to ask for: an empty lease (null), or one that has ended.
+  std::function<std::optional<T>(LeaseState*)> ended;
+  std::function<void(LockLoop&, const LeaseState&, const Promise<T>&)> ask;
+  std::function<T(const LeaseState&)> closed;  // the lock is gone
+  std::function<T(const LeaseState&)> late;    // the nodes were too slow
 };
 
-// True where nothing is left to ask for: an empty lease, or one that has ended. `end`: it ends now.
-bool AnswerEnded(Round<Settled>& round, std::size_t i, const std::shared_ptr<LeaseState>& state,
-                 bool end) {
-  if (!state) {
-    round.Answer(i, tl::unexpected(Error{"ended", "an empty lease", "", ""}));
-    return true;
+// One command a QuorumLock, so that it travels together.
+template <typename T>
+std::vector<T> AskAll(const States& states, const Question<T>& question) {
+  const Instant start = BootClock::now();
+  std::vector<std::future<T>> asked;
+  std::map<std::shared_ptr<Mailbox>,
+           std::vector<std::pair<std::shared_ptr<LeaseState>, Promise<T>>>>
+      together;
+  for (const auto& state : states) {
+    FENCEPOST_CHECK(!state || !state->mailbox->OnLoopThread(),
+                    "a blocking call on a lease from a callback: " + state->name);
+    const auto promise = std::make_shared<std::promise<T>>();
+    asked.push_back(promise->get_future());
+    if (auto ended = question.ended(state.get())) {
+      promise->set_value(std::move(*ended));
+    } else {
+      together[state->mailbox].emplace_back(state, promise);
+    }
   }
-  CheckMayBlock(*state);
-  if (!(end ? state->ended.exchange(true) : state->ended.load())) return false;
-  round.Answer(i, tl::unexpected(state->Why()));
-  return true;
+  for (const auto& [mailbox, all] : together) {
+    const bool posted = mailbox->Post([all = all, ask = question.ask](LockLoop& loop) {
+      for (const auto& [state, promise] : all) ask(loop, *state, promise);
+    });
+    if (posted) continue;
+    for (const auto& [state, promise] : all) promise->set_value(question.closed(*state));
+  }
+  std::vector<T> answers;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const Nanos limit = states[i] ? question.timeouts * states[i]->node_timeout : Nanos(0);
+    const Nanos left = std::max(start + limit - BootClock::now(), Nanos(0));
+    const bool in_time = asked[i].wait_for(left) == std::future_status::ready;
+    answers.push_back(in_time ? asked[i].get() : question.late(*states[i]));
+  }
+  return answers;
 }
 
-std::vector<Settled> WaitSettled(Round<Settled>& round, int timeouts, const char* late) {
-  return round.Wait(
-      timeouts, [](const LeaseState& lease) { return tl::unexpected(lease.Why()); },
-      [late](const LeaseState& lease) {
-        return tl::unexpected(Error{"no_quorum", late, lease.name, "see the lock nodes"});
-      });
+// `end`: the leases end by it.
+std::vector<Settled> SettleAll(
+    const States& states, bool end, const char* late,
+    std::function<void(LockLoop&, const LeaseState&, const Promise<Settled>&)> ask) {
+  const auto ended = [end](LeaseState* state) -> std::optional<Settled> {
+    if (state == nullptr) return tl::unexpected(Error{"ended", "an empty lease", "", ""});
+    if (!(end ? state->ended.exchange(true) : state->ended.load())) return std::nullopt;
+    return tl::unexpected(state->Why());
+  };
+  return AskAll<Settled>(
+      states,
+      {.timeouts = end ? kEndTimeouts : kExtendTimeouts,
+       .ended = ended,
+       .ask = std::move(ask),
+       .closed = [](const LeaseState& lease) { return tl::unexpected(lease.Why()); },
+       .late =
+           [late](const LeaseState& lease) {
+             return tl::unexpected(Error{"no_quorum", late, lease.name, "see the lock nodes"});
+           }});
 }
 
 }  // namespace
@@ -134,47 +128,42 @@ tl::expected<void, Error> Lease::Done(ContentCrc crc, Millis remember) {
 
 ReleaseOutcome Lease::Release() { return ReleaseAll({this, 1}).front(); }
 
+std::vector<std::shared_ptr<LeaseState>> Lease::StatesOf(std::span<Lease> leases) {
+  States states;
+  for (const Lease& lease : leases) states.push_back(lease.state_);
+  return states;
+}
+
 std::vector<Settled> Lease::ExtendAll(std::span<Lease> leases) {
-  Round<Settled> round(leases.size());
-  for (std::size_t i = 0; i < leases.size(); ++i) {
-    const auto& state = leases[i].state_;
-    if (AnswerEnded(round, i, state, false)) continue;
-    round.Ask(i, state, [](LockLoop& loop, const LeaseState& lease, const auto& waiter) {
-      loop.Extend(lease, waiter);
-    });
-  }
-  return WaitSettled(round, kExtendTimeouts, "no quorum of nodes has extended the lease in time");
+  return SettleAll(StatesOf(leases), false, "no quorum of nodes has extended the lease in time",
+                   [](LockLoop& loop, const LeaseState& lease, const Promise<Settled>& promise) {
+                     loop.Extend(lease, promise);
+                   });
 }
 
 std::vector<Settled> Lease::DoneAll(std::span<Lease> leases, ContentCrc crc, Millis remember) {
-  Round<Settled> round(leases.size());
-  for (std::size_t i = 0; i < leases.size(); ++i) {
-    const auto& state = leases[i].state_;
-    if (AnswerEnded(round, i, state, true)) continue;
-    round.Ask(i, state, [=](LockLoop& loop, const LeaseState& lease, const auto& waiter) {
-      loop.Done(lease, crc, remember, waiter);
-    });
-  }
-  return WaitSettled(round, kEndTimeouts, "no quorum of nodes has confirmed the mark in time");
+  return SettleAll(StatesOf(leases), true, "no quorum of nodes has confirmed the mark in time",
+                   [=](LockLoop& loop, const LeaseState& lease, const Promise<Settled>& promise) {
+                     loop.Done(lease, crc, remember, promise);
+                   });
 }
 
 std::vector<ReleaseOutcome> Lease::ReleaseAll(std::span<Lease> leases) {
-  Round<ReleaseOutcome> round(leases.size());
-  for (std::size_t i = 0; i < leases.size(); ++i) {
-    const auto& state = leases[i].state_;
-    if (!state) {
-      round.Answer(i, ReleaseOutcome::kUnknown);
-      continue;
-    }
-    CheckMayBlock(*state);
+  const auto ended = [](LeaseState* state) -> std::optional<ReleaseOutcome> {
+    if (state == nullptr) return ReleaseOutcome::kUnknown;
     state->ended = true;
-    round.Ask(i, state, [](LockLoop& loop, const LeaseState& lease, const auto& waiter) {
-      loop.Release(lease, [waiter](ReleaseOutcome outcome) { waiter->Set(outcome); });
-    });
-  }
-  return round.Wait(
-      kEndTimeouts, [](const LeaseState& lease) { return lease.Outcome(); },
-      [](const LeaseState&) { return ReleaseOutcome::kUnknown; });
+    return std::nullopt;
+  };
+  const auto ask = [](LockLoop& loop, const LeaseState& lease,
+                      const Promise<ReleaseOutcome>& promise) {
+    loop.Release(lease, [promise](ReleaseOutcome outcome) { promise->set_value(outcome); });
+  };
+  return AskAll<ReleaseOutcome>(
+      StatesOf(leases), {.timeouts = kEndTimeouts,
+                         .ended = ended,
+                         .ask = ask,
+                         .closed = [](const LeaseState& lease) { return lease.Outcome(); },
+                         .late = [](const LeaseState&) { return ReleaseOutcome::kUnknown; }});
 }
 
 void Lease::ReleaseAsync(std::function<void(ReleaseOutcome)> callback) {

@@ -88,6 +88,7 @@ class Lease {
  private:
   friend class LockLoop;
   explicit Lease(std::shared_ptr<LeaseState> state);
+  static std::vector<std::shared_ptr<LeaseState>> StatesOf(std::span<Lease> leases);
 
   std::shared_ptr<LeaseState> state_;
 };

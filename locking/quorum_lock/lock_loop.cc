@@ -78,7 +78,9 @@ void LockLoop::Close() {
   for (const auto& [group, index] : waiting) {
     Decide(group, index, tl::unexpected(ClosedError(group->names[index])));
   }
-  for (const auto& waiter : ready_) waiter->Set(tl::unexpected(ClosedError("")));
+  for (const auto& promise : std::exchange(ready_, {})) {
+    promise->set_value(tl::unexpected(ClosedError("")));
+  }
   engine_.Kick();
   const Instant deadline = BootClock::now() + options_.lock.node_timeout;
   while (!engine_.Quiet() && BootClock::now() < deadline) {
@@ -86,7 +88,7 @@ void LockLoop::Close() {
   }
   OnStep();
   for (auto& [cookie, entry] : entries_) {
-    if (entry.marking) entry.marking->Set(tl::unexpected(ClosedError(entry.lease->name)));
+    if (entry.marking) entry.marking->set_value(tl::unexpected(ClosedError(entry.lease->name)));
     for (const auto& callback : entry.releasing) callback(ReleaseOutcome::kUnknown);
   }
   entries_.clear();
@@ -110,7 +112,7 @@ void LockLoop::OnStep() {
   }
   CheckExtensions(now);
   if (ready_.empty() || !core_.Available()) return;
-  for (const auto& waiter : std::exchange(ready_, {})) waiter->Set({});
+  for (const auto& promise : std::exchange(ready_, {})) promise->set_value({});
 }
 
 void LockLoop::OnEvent(const LockEvent& event, Now now) {
@@ -119,30 +121,23 @@ void LockLoop::OnEvent(const LockEvent& event, Now now) {
   Entry& entry = at->second;
   switch (event.kind) {
     case LockEvent::Kind::kLeased:
-      OnLeased(at, event, now);
-      return;
+      return OnLeased(at, event, now);
     case LockEvent::Kind::kRoundFailed:
-      OnRoundFailed(at, event, now);
-      return;
+      return OnRoundFailed(at, event, now);
     case LockEvent::Kind::kCompleted:
-      OnMarked(at, event);
-      return;
+      return OnMarked(at, event);
     case LockEvent::Kind::kReleased:
-      OnReleased(at, event);
-      return;
+      return OnReleased(at, event);
     case LockEvent::Kind::kDone:
       if (entry.group) return Fail(at, DoneError(entry.Name(), event));
       Lose(entry, DoneError(entry.Name(), event), ReleaseOutcome::kExpired);
-      Erase(at);
-      return;
+      return Erase(at);
     case LockEvent::Kind::kGaveUp:
-      Fail(at, GaveUp(entry, event.reason));
-      return;
+      return Fail(at, GaveUp(entry, event.reason));
     case LockEvent::Kind::kLost:
       Lose(entry, LostError(entry.Name(), event.loss),
            event.loss == LossReason::kStolen ? ReleaseOutcome::kStolen : ReleaseOutcome::kExpired);
-      Erase(at);
-      return;
+      return Erase(at);
     case LockEvent::Kind::kAnswered:  // the library asks no questions
       return;
   }
@@ -180,14 +175,14 @@ void LockLoop::OnRoundFailed(Entries::iterator at, const LockEvent& event, Now n
 }
 
 void LockLoop::OnMarked(Entries::iterator at, const LockEvent& event) {
-  const auto waiter = std::exchange(at->second.marking, nullptr);
+  const auto promise = std::exchange(at->second.marking, nullptr);
   const std::string name = at->second.lease->name;
   Erase(at);
   if (event.majority) {
-    waiter->Set({});
+    promise->set_value({});
   } else {
     Error error{"no_quorum", "too few lock nodes have confirmed the mark", name, ""};
-    waiter->Set(tl::unexpected(std::move(error)));
+    promise->set_value(tl::unexpected(std::move(error)));
   }
 }
 
@@ -211,7 +206,7 @@ void LockLoop::Lose(Entry& entry, const Error& why, ReleaseOutcome outcome) {
     lease.outcome = outcome;
   }
   const bool by_user = lease.ended.exchange(true);
-  for (const auto& waiter : std::exchange(entry.extending, {})) waiter->Set(tl::unexpected(why));
+  for (const auto& one : std::exchange(entry.extending, {})) one->set_value(tl::unexpected(why));
   lease.lost.request_stop();
   const auto on_lost = std::exchange(entry.on_lost, nullptr);
   if (on_lost && !by_user) on_lost(why);
@@ -232,10 +227,11 @@ void LockLoop::Fail(Entries::iterator at, Error error) {
   Decide(group, index, tl::unexpected(std::move(error)));
 }
 
-LockLoop::Entries::iterator LockLoop::Held(const LeaseState& lease, Waiter<Settled>& waiter) {
+LockLoop::Entries::iterator LockLoop::Held(const LeaseState& lease,
+                                           std::promise<Settled>& promise) {
   const auto at = entries_.find(lease.cookie);
   if (at != entries_.end() && !at->second.ending) return at;
-  waiter.Set(tl::unexpected(lease.Why()));
+  promise.set_value(tl::unexpected(lease.Why()));
   return entries_.end();
 }
 
@@ -245,8 +241,8 @@ void LockLoop::Erase(Entries::iterator at) {
   const Entry entry = std::move(at->second);
   entries_.erase(at);
   if (!entry.lease) return;
-  for (const auto& waiter : entry.extending) waiter->Set(tl::unexpected(entry.lease->Why()));
-  if (entry.marking) entry.marking->Set(tl::unexpected(entry.lease->Why()));
+  for (const auto& one : entry.extending) one->set_value(tl::unexpected(entry.lease->Why()));
+  if (entry.marking) entry.marking->set_value(tl::unexpected(entry.lease->Why()));
   for (const auto& callback : entry.releasing) callback(entry.lease->Outcome());
 }
 
@@ -268,7 +264,7 @@ void LockLoop::CheckExtensions(Now now) {
     if (until == Instant::min() || count == entry.lease->valid_until) continue;
     entry.lease->valid_until = count;
     ScheduleCheck(cookie, entry, NextExtension(entry, until));
-    for (const auto& waiter : std::exchange(entry.extending, {})) waiter->Set({});
+    for (const auto& one : std::exchange(entry.extending, {})) one->set_value({});
   }
 }
 

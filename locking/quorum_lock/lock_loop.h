@@ -7,12 +7,14 @@
 #include <asio/io_context.hpp>
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,7 +22,6 @@
 #include <tl/expected.hpp>
 
 #include "locking/core/lock/lock_core.h"
-#include "locking/quorum_lock/mailbox.h"
 #include "locking/quorum_lock/quorum_lock.h"
 #include "locking/redis/address.h"
 #include "locking/redis/engine/engine.h"
@@ -28,11 +29,63 @@
 namespace fencepost::locking {
 
 using Settled = tl::expected<void, Error>;
+template <typename T>
+using Promise = std::shared_ptr<std::promise<T>>;  // an answer to another thread
 
 inline constexpr Millis kMaxTtl{99'999'999};  // what a sentinel can say
 
 Error ClosedError(const std::string& name);
 Error CancelledError(const std::string& name);
+
+class LockLoop;
+
+// How other threads talk to the loop: commands in. Any thread.
+class Mailbox {
+ public:
+  using Command = std::function<void(LockLoop&)>;
+
+  // `wake` is called when the first command of a batch arrives, until Close.
+  void Open(std::function<void()> wake) {
+    const std::lock_guard guard(mutex_);
+    wake_ = std::move(wake);
+    closed_ = false;
+  }
+  void SetLoopThread(std::thread::id id) {
+    const std::lock_guard guard(mutex_);
+    loop_thread_ = id;
+  }
+  [[nodiscard]] bool OnLoopThread() const {
+    const std::lock_guard guard(mutex_);
+    return loop_thread_ == std::this_thread::get_id();
+  }
+  // False when it is closed: the command was not taken and will not run.
+  [[nodiscard]] bool Post(Command command) {
+    const std::lock_guard guard(mutex_);
+    if (closed_) return false;
+    commands_.push_back(std::move(command));
+    if (commands_.size() == 1) wake_();
+    return true;
+  }
+  std::vector<Command> Take() {
+    const std::lock_guard guard(mutex_);
+    return std::exchange(commands_, {});
+  }
+  // Returns what was posted before. The loop's thread only.
+  std::vector<Command> Close() {
+    const std::lock_guard guard(mutex_);
+    closed_ = true;
+    wake_ = nullptr;
+    loop_thread_ = {};
+    return std::exchange(commands_, {});
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  bool closed_ = true;
+  std::function<void()> wake_;
+  std::vector<Command> commands_;
+  std::thread::id loop_thread_;
+};
 
 struct LeaseState {
   // Set before it is shared.
@@ -86,11 +139,10 @@ class LockLoop {
   void Stop() { stopping_ = true; }
   void Acquire(const std::shared_ptr<AcquireGroup>& group);
   void Cancel(const std::shared_ptr<AcquireGroup>& group);
-  void Extend(const LeaseState& lease, std::shared_ptr<Waiter<Settled>> waiter);
-  void Done(const LeaseState& lease, ContentCrc crc, Millis remember,
-            std::shared_ptr<Waiter<Settled>> waiter);
+  void Extend(const LeaseState& lease, Promise<Settled> promise);
+  void Done(const LeaseState& lease, ContentCrc crc, Millis remember, Promise<Settled> promise);
   void Release(const LeaseState& lease, const std::function<void(ReleaseOutcome)>& callback);
-  void AwaitReady(std::shared_ptr<Waiter<Settled>> waiter);
+  void AwaitReady(Promise<Settled> promise);
   Error WhyNotReady() const;
   [[nodiscard]] const std::string& StoreId();
 
@@ -104,8 +156,8 @@ class LockLoop {
     std::shared_ptr<LeaseState> lease;    // from then on
     Instant check_at = Instant::max();    // its place in checks_
     std::function<void(const Error&)> on_lost;
-    std::vector<std::shared_ptr<Waiter<Settled>>> extending;
-    std::shared_ptr<Waiter<Settled>> marking;
+    std::vector<Promise<Settled>> extending;
+    Promise<Settled> marking;
     std::vector<std::function<void(ReleaseOutcome)>> releasing;
     bool ending = false;  // done or release is out
 
@@ -130,8 +182,8 @@ class LockLoop {
               QuorumLock::Result result);
   // The acquire has ended without a lease.
   void Fail(Entries::iterator at, Error error);
-  // Where it is not held, tells `waiter` why and returns entries_.end().
-  Entries::iterator Held(const LeaseState& lease, Waiter<Settled>& waiter);
+  // Where it is not held, tells `promise` why and returns entries_.end().
+  Entries::iterator Held(const LeaseState& lease, std::promise<Settled>& promise);
   void Erase(Entries::iterator at);
   void ScheduleCheck(std::uint64_t cookie, Entry& entry, Instant at);
   void CheckExtensions(Now now);
@@ -152,7 +204,7 @@ class LockLoop {
   std::vector<LockEvent> events_;
   // When the valid_until of a held lease may have changed: from the start of its extension on.
   std::set<std::pair<Instant, std::uint64_t>> checks_;
-  std::vector<std::shared_ptr<Waiter<Settled>>> ready_;
+  std::vector<Promise<Settled>> ready_;
 };
 
 }  // namespace fencepost::locking

@@ -120,21 +120,21 @@ void LockLoop::Cancel(const std::shared_ptr<AcquireGroup>& group) {
   }
 }
 
-void LockLoop::Extend(const LeaseState& lease, std::shared_ptr<Waiter<Settled>> waiter) {
-  const auto at = Held(lease, *waiter);
+void LockLoop::Extend(const LeaseState& lease, Promise<Settled> promise) {
+  const auto at = Held(lease, *promise);
   if (at == entries_.end()) return;
   const Now now = ReadClocks();
-  at->second.extending.push_back(std::move(waiter));
+  at->second.extending.push_back(std::move(promise));
   ScheduleCheck(at->first, at->second, std::min(now.boot, at->second.check_at));
   core_.ExtendNow(at->second.lock, now);
 }
 
 void LockLoop::Done(const LeaseState& lease, ContentCrc crc, Millis remember,
-                    std::shared_ptr<Waiter<Settled>> waiter) {
-  const auto at = Held(lease, *waiter);
+                    Promise<Settled> promise) {
+  const auto at = Held(lease, *promise);
   if (at == entries_.end()) return;
   at->second.ending = true;
-  at->second.marking = std::move(waiter);
+  at->second.marking = std::move(promise);
   ScheduleCheck(at->first, at->second, Instant::max());
   const Millis kept = remember > Millis(0) ? remember : options_.lock.remember_done;
   core_.Done(at->second.lock, crc, kept, ReadClocks());
@@ -153,14 +153,14 @@ void LockLoop::Release(const LeaseState& lease,
   core_.Release(at->second.lock, ReadClocks());
 }
 
-void LockLoop::AwaitReady(std::shared_ptr<Waiter<Settled>> waiter) {
+void LockLoop::AwaitReady(Promise<Settled> promise) {
   if (core_.Available()) {
-    waiter->Set({});
+    promise->set_value({});
   } else if (stopping_) {
-    waiter->Set(tl::unexpected(ClosedError("")));
+    promise->set_value(tl::unexpected(ClosedError("")));
   } else {
     std::erase_if(ready_, [](const auto& one) { return one.use_count() == 1; });  // gave up
-    ready_.push_back(std::move(waiter));
+    ready_.push_back(std::move(promise));
   }
 }
 

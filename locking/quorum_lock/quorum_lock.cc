@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <future>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -97,18 +98,6 @@ struct QuorumLock::Impl {
   std::string name_space;
   LockOptions lock_options;
   std::thread thread;
-
-  void CheckMayBlock() const {
-    FENCEPOST_CHECK(!mailbox->OnLoopThread(), "a blocking call on a QuorumLock from a callback");
-  }
-  void Post(const std::shared_ptr<AcquireGroup>& group) {
-    if (mailbox->Post([group](LockLoop& loop) { loop.Acquire(group); })) return;
-    std::vector<QuorumLock::Result> results;
-    for (const std::string& name : group->names) {
-      results.emplace_back(tl::unexpected(ClosedError(name)));
-    }
-    group->on_all(std::move(results));
-  }
 };
 
 tl::expected<std::unique_ptr<QuorumLock>, Error> QuorumLock::Connect(const Options& options) {
@@ -130,37 +119,43 @@ tl::expected<std::unique_ptr<QuorumLock>, Error> QuorumLock::Connect(const Optio
 QuorumLock::QuorumLock(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 QuorumLock::~QuorumLock() {
-  impl_->CheckMayBlock();
+  CheckMayBlock();
   const bool posted = impl_->mailbox->Post([](LockLoop& loop) { loop.Stop(); });
   FENCEPOST_CHECK(posted, "a QuorumLock was destroyed twice");
   impl_->thread.join();
 }
 
 tl::expected<void, Error> QuorumLock::WaitReady(Millis timeout) {
-  impl_->CheckMayBlock();
-  const auto ready = std::make_shared<Waiter<Settled>>();
+  CheckMayBlock();
+  const auto ready = std::make_shared<std::promise<Settled>>();
+  auto answer = ready->get_future();
+  const auto answered = [&answer](Millis limit) {
+    return answer.wait_for(limit) == std::future_status::ready;
+  };
   if (!impl_->mailbox->Post([ready](LockLoop& loop) { loop.AwaitReady(ready); })) {
     return tl::unexpected(ClosedError(""));
   }
-  if (auto result = ready->WaitFor(std::clamp(timeout, Millis(0), kLongestWait))) return *result;
-  const auto late = std::make_shared<Waiter<Settled>>();
-  const bool posted = impl_->mailbox->Post(
-      [late](LockLoop& loop) { late->Set(tl::unexpected(loop.WhyNotReady())); });
+  if (answered(std::clamp(timeout, Millis(0), kLongestWait))) return answer.get();
+  const auto late = std::make_shared<std::promise<Error>>();
+  const bool posted =
+      impl_->mailbox->Post([late](LockLoop& loop) { late->set_value(loop.WhyNotReady()); });
   if (!posted) return tl::unexpected(ClosedError(""));
-  Settled why = late->Wait();
-  if (auto result = ready->WaitFor(Nanos(0))) return *result;
-  return why;
+  Error why = late->get_future().get();
+  if (answered(Millis(0))) return answer.get();
+  return tl::unexpected(std::move(why));
 }
 
 std::string QuorumLock::StoreId() const {
-  impl_->CheckMayBlock();
-  const auto waiter = std::make_shared<Waiter<std::string>>();
-  const bool posted =
-      impl_->mailbox->Post([waiter](LockLoop& loop) { waiter->Set(loop.StoreId()); });
-  return posted ? waiter->Wait() : "";
+  CheckMayBlock();
+  const auto id = std::make_shared<std::promise<std::string>>();
+  const bool posted = impl_->mailbox->Post([id](LockLoop& loop) { id->set_value(loop.StoreId()); });
+  return posted ? id->get_future().get() : "";
 }
 
-void QuorumLock::CheckMayBlock() const { impl_->CheckMayBlock(); }
+void QuorumLock::CheckMayBlock() const {
+  FENCEPOST_CHECK(!impl_->mailbox->OnLoopThread(),
+                  "a blocking call on a QuorumLock from a callback");
+}
 
 const std::string& QuorumLock::name_space() const { return impl_->name_space; }
 
@@ -180,11 +175,11 @@ void QuorumLock::AcquireAsync(const std::string& name, const AcquireOptions& opt
 
 std::vector<QuorumLock::Result> QuorumLock::AcquireAll(const std::vector<std::string>& names,
                                                        const AcquireOptions& options) {
-  impl_->CheckMayBlock();
-  const auto waiter = std::make_shared<Waiter<std::vector<Result>>>();
+  CheckMayBlock();
+  const auto all = std::make_shared<std::promise<std::vector<Result>>>();
   AcquireAllAsync(names, options,
-                  [waiter](std::vector<Result> results) { waiter->Set(std::move(results)); });
-  return waiter->Wait();
+                  [all](std::vector<Result> results) { all->set_value(std::move(results)); });
+  return all->get_future().get();
 }
 
 void QuorumLock::AcquireAllAsync(std::vector<std::string> names, const AcquireOptions& options,
@@ -195,7 +190,12 @@ void QuorumLock::AcquireAllAsync(std::vector<std::string> names, const AcquireOp
   group->names = std::move(names);
   group->options = options;
   group->on_all = std::move(callback);
-  impl_->Post(group);
+  if (impl_->mailbox->Post([group](LockLoop& loop) { loop.Acquire(group); })) return;
+  std::vector<Result> results;
+  for (const std::string& name : group->names) {
+    results.emplace_back(tl::unexpected(ClosedError(name)));
+  }
+  group->on_all(std::move(results));
 }
 
 }  // namespace fencepost::locking

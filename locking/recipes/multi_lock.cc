@@ -1,6 +1,7 @@
 #include "locking/recipes/multi_lock.h"
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -8,13 +9,11 @@
 #include <tuple>
 #include <utility>
 
-#include "locking/quorum_lock/mailbox.h"
 #include "locking/recipes/budget.h"
 
 namespace fencepost::locking {
 namespace {
 
-using Result = QuorumLock::Result;
 constexpr Millis kSlice{50};
 using StopCallback = std::stop_callback<std::function<void()>>;
 
@@ -52,31 +51,6 @@ class LossTeller {
   bool armed_ = false;
   bool told_ = false;
 };
-
-// Asks several QuorumLocks at once, a batch each, and waits for all.
-std::vector<Result> AskTogether(const std::vector<Item>& items, std::size_t from,
-                                const std::vector<Lease>& leases, const AcquireOptions& options) {
-  std::map<QuorumLock*, std::vector<std::size_t>> places;
-  for (std::size_t i = from; i < items.size(); ++i) {
-    if (!leases[i].valid()) places[items[i].lock].push_back(i);
-  }
-  using Answer = Waiter<std::vector<Result>>;
-  std::map<QuorumLock*, std::shared_ptr<Answer>> answers;
-  for (const auto& [lock, indexes] : places) {
-    std::vector<std::string> names;
-    for (const std::size_t i : indexes) names.push_back(items[i].name);
-    const auto answer = answers[lock] = std::make_shared<Answer>();
-    lock->AcquireAllAsync(names, options,
-                          [answer](std::vector<Result> got) { answer->Set(std::move(got)); });
-  }
-  std::vector<Result> results;
-  for (std::size_t i = 0; i < items.size(); ++i) results.emplace_back(Lease());
-  for (const auto& [lock, answer] : answers) {
-    std::vector<Result> got = answer->Wait();
-    for (std::size_t k = 0; k < got.size(); ++k) results[places[lock][k]] = std::move(got[k]);
-  }
-  return results;
-}
 
 // Waiting may help; of "done", "refused", "cancelled" and "closed" it does not.
 bool MayPass(const Error& error) {
@@ -129,26 +103,38 @@ class Attempt {
     return missing;
   }
 
-  // The error, if it cannot go on.
+  // At once, a batch a QuorumLock. The error, if it cannot go on.
   std::optional<Error> AskForTheRest(std::size_t from) {
     AcquireOptions once = options_;
     once.wait = Millis(0);
     once.tries = 0;
-    auto results = AskTogether(items_, from, leases_, once);
-    std::optional<Error> first;
-    std::optional<Error> final;
-    for (std::size_t i = from; i < items_.size(); ++i) {
-      if (results[i]) {
-        leases_[i] = std::move(*results[i]);
-        continue;
-      }
-      if (!first) first = results[i].error();
-      if (!final && !MayPass(results[i].error())) final = results[i].error();
+    std::map<QuorumLock*, std::vector<std::size_t>> places;
+    for (std::size_t i = from; i < items_.size(); ++i) places[items_[i].lock].push_back(i);
+    using Results = std::vector<QuorumLock::Result>;
+    std::vector<std::future<Results>> answers;
+    for (const auto& [lock, indexes] : places) {
+      std::vector<std::string> names;
+      for (const std::size_t i : indexes) names.push_back(items_[i].name);
+      const auto answer = std::make_shared<std::promise<Results>>();
+      answers.push_back(answer->get_future());
+      lock->AcquireAllAsync(std::move(names), once,
+                            [answer](Results got) { answer->set_value(std::move(got)); });
     }
-    if (final) return final;
+    std::map<std::size_t, Error> errors;
+    auto answer = answers.begin();
+    for (const auto& [lock, indexes] : places) {
+      Results got = (answer++)->get();
+      for (std::size_t k = 0; k < got.size(); ++k) {
+        if (got[k]) leases_[indexes[k]] = std::move(*got[k]);
+        if (!got[k]) errors.emplace(indexes[k], std::move(got[k].error()));
+      }
+    }
+    for (const auto& [place, error] : errors) {
+      if (!MayPass(error)) return error;
+    }
     if (rounds_left_ > 0) --rounds_left_;
-    if (first && (rounds_left_ == 0 || budget_.Over())) return first;
-    return std::nullopt;
+    const bool over = rounds_left_ == 0 || budget_.Over();
+    return over && !errors.empty() ? std::optional(errors.begin()->second) : std::nullopt;
   }
 
   std::optional<Error> WaitFor(std::size_t missing) {

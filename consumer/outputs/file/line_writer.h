@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include <tl/expected.hpp>
 
-#include "locking/base/stop_switch.h"
+#include "locking/base/wake_up.h"
 
 namespace fencepost::consumer {
 

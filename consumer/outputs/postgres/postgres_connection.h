@@ -14,7 +14,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/outputs/output.h"
-#include "locking/base/stop_switch.h"
+#include "locking/base/wake_up.h"
 
 namespace fencepost::consumer {
 

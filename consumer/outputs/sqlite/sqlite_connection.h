@@ -12,7 +12,7 @@
 
 #include "consumer/outputs/output.h"
 #include "locking/base/fd.h"
-#include "locking/base/stop_switch.h"
+#include "locking/base/wake_up.h"
 
 namespace fencepost::consumer {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "locking/base/digest.h"
 #include "locking/base/planted.h"
-#include "locking/base/stable_hash.h"
 
 namespace fencepost::locking {
 namespace {

@@ -17,7 +17,6 @@
 #include <string_view>
 
 #include "locking/base/types.h"
-#include "locking/core/node_set.h"
 
 namespace fencepost::locking {
 

@@ -32,7 +32,6 @@
 
 #include "locking/core/contact/fast_nodes.h"
 #include "locking/core/lock/node_queue.h"
-#include "locking/core/lock/pending_aborts.h"
 #include "locking/core/lock/slot_pool.h"
 #include "locking/core/lock/token_clock.h"
 #include "locking/core/observer.h"
@@ -206,7 +205,6 @@ class LockCore {
   void OnWon(std::uint32_t index, Now now);
   void OnRoundLost(std::uint32_t index, RoundResult result, WaitReason reason, Now now);
   void LearnFromLostRound(const Slot& slot, Now now);
-  void TellNoQuorum();
   void TellForeign(const std::string& name, Now now);
   void ScheduleExtension(std::uint32_t index, Instant from);
   void TellFreed(std::uint32_t index, Now now);
@@ -281,8 +279,7 @@ class LockCore {
   std::size_t held_ = 0;
   Nanos round_trip_{Millis(1)};
   bool clock_refused_ = false;
-  std::string foreign_noted_;  // the key that the last note was about
-  Instant foreign_noted_at_ = Instant::min();
+  NoteLimit<std::string> foreign_notes_;  // by key
   Instant clock_check_at_ = Instant::max();
   Now last_now_{};
 };

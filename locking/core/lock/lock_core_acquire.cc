@@ -18,8 +18,6 @@ constexpr int kBackoffRoundTrips = 10;
 constexpr int kLastRoundTrips = 2;  // before the end of the wait its last round begins
 constexpr int kMaxDoublings = 16;
 constexpr std::uint16_t kMaxBackoff = UINT16_MAX;
-constexpr Nanos kBetweenForeignNotes = std::chrono::seconds(1);
-constexpr Nanos kBeforeForeignRepeat = std::chrono::seconds(60);  // of the same key
 
 WaitReason ReasonOf(const AcquireRound& round, RoundResult result) {
   if (round.Foreign()) return WaitReason::kForeign;
@@ -46,7 +44,10 @@ void LockCore::TryRound(std::uint32_t index, Now now) {
   const bool told = std::exchange(attempt.awaiting_quorum, false);
   if (Available()) return BeginRound(index, now);
   slot.state = State::kWaiting;
-  if (!told) TellNoQuorum();
+  if (!told) {  // a round that could not even begin
+    observer_->OnRound(RoundResult::kNoQuorum, Nanos(0));
+    observer_->OnQuorumFailure(clock_refused_ ? QuorumFailure::kClock : store_.WhyUnavailable());
+  }
   if (!attempt.waits_for_quorum) {
     ++attempt.rounds;
     WaitForRound(index, WaitReason::kUnavailable, now);
@@ -61,12 +62,6 @@ void LockCore::TryRound(std::uint32_t index, Now now) {
   }
   quorum_waiters_.push_back(index);
   Schedule(index, attempt.give_up_at);
-}
-
-// A round that could not even begin.
-void LockCore::TellNoQuorum() {
-  observer_->OnRound(RoundResult::kNoQuorum, Nanos(0));
-  observer_->OnQuorumFailure(clock_refused_ ? QuorumFailure::kClock : store_.WhyUnavailable());
 }
 
 void LockCore::BeginRound(std::uint32_t index, Now now) {
@@ -302,11 +297,7 @@ void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason r
 
 // Not once a round: a caller that waits asks again and again.
 void LockCore::TellForeign(const std::string& name, Now now) {
-  const Nanos quiet = name == foreign_noted_ ? kBeforeForeignRepeat : kBetweenForeignNotes;
-  const bool first = foreign_noted_.empty();
-  if (!first && now.boot - foreign_noted_at_ < quiet) return;
-  foreign_noted_ = name;
-  foreign_noted_at_ = now.boot;
+  if (!foreign_notes_.Allows(name, now.boot)) return;
   observer_->OnNote(Severity::kWarn, "foreign_value",
                     "the key " + name +
                         " holds something that is no lock; DEL it on the lock nodes if nobody "

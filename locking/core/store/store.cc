@@ -30,12 +30,12 @@ Store::Store(int nodes, const LockOptions& options, StoreCreation creation, Nonc
 }
 
 Store::Node& Store::At(NodeIndex node) {
-  FENCEPOST_CHECK(node >= 0 && node < count(), "node index");
+  FENCEPOST_CHECK(node >= 0 && node < size(), "node index");
   return nodes_[static_cast<std::size_t>(node)];
 }
 
 const Store::Node& Store::At(NodeIndex node) const {
-  FENCEPOST_CHECK(node >= 0 && node < count(), "node index");
+  FENCEPOST_CHECK(node >= 0 && node < size(), "node index");
   return nodes_[static_cast<std::size_t>(node)];
 }
 

@@ -100,7 +100,7 @@ class Store {
   // answer is OnConnected (probe) or OnSentinel (write), or OnDisconnected.
   std::optional<StoreCommand> TakeCommand(NodeIndex node);
 
-  [[nodiscard]] int size() const { return count(); }
+  [[nodiscard]] int size() const { return static_cast<int>(nodes_.size()); }
   // May be sent lock operations.
   [[nodiscard]] bool Open(NodeIndex node) const { return At(node).open; }
   // By what this client knows.
@@ -183,7 +183,6 @@ class Store {
 
   Node& At(NodeIndex node);
   [[nodiscard]] const Node& At(NodeIndex node) const;
-  [[nodiscard]] int count() const { return static_cast<int>(nodes_.size()); }
   void Learn(Node& node, std::optional<std::string> raw, const CallInfo& call);
   void ObserveClock(NodeIndex index, const CallInfo& call);
   [[nodiscard]] Millis ProbeInterval() const;
@@ -199,14 +198,14 @@ class Store {
                   std::string hint);
   [[nodiscard]] bool InStore(const Node& node) const;
   [[nodiscard]] bool Fits(const Sentinel& sentinel) const {  // it is of a store of so many nodes
-    return sentinel.nodes == count();
+    return sentinel.nodes == size();
   }
   [[nodiscard]] bool Belongs(const Node& node) const;
   [[nodiscard]] bool AllReadable() const;
   void DecideProblem(bool quorum);
   void Tell();
 
-  // store_quarantine.cc
+  // Quarantine: store_members.cc.
   [[nodiscard]] Millis QuarantineTime() const { return max_ttl() + 2 * options_.max_skew; }
   [[nodiscard]] std::optional<Instant> QuarantineEnd(const Node& node) const;
   void QuarantineIfRestarted(Node& node);

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "locking/base/stable_hash.h"
+#include "locking/base/digest.h"
 #include "locking/core/store/store.h"
 
 namespace fencepost::locking {
@@ -42,7 +42,7 @@ bool Store::MayCreate() {
   if (creation_ == StoreCreation::kNever) return false;
   if (creation_ == StoreCreation::kQuarantined || creating_) return true;
   if (creation_ == StoreCreation::kImmediate) {
-    for (NodeIndex i = 0; i < count(); ++i) {
+    for (NodeIndex i = 0; i < size(); ++i) {
       const Node& node = At(i);
       if (!node.Readable() || !node.raw) continue;
       const bool complete = node.Complete();
@@ -78,7 +78,7 @@ bool Store::AllFormingOneStore() const {
     if (node.sentinel->store_id != nodes_.front().sentinel->store_id) return false;
     indexes.insert(node.sentinel->index);
   }
-  return static_cast<int>(indexes.size()) == count();
+  return static_cast<int>(indexes.size()) == size();
 }
 
 // The id that all nodes shall have: one that is locked in, else the smallest, else our own.
@@ -104,7 +104,7 @@ void Store::PlanForming() {
   for (const Node& node : nodes_) {
     if (node.Forming() && node.sentinel->store_id == target) ttl = node.sentinel->max_ttl;
   }
-  for (NodeIndex i = 0; i < count(); ++i) {
+  for (NodeIndex i = 0; i < size(); ++i) {
     Node& node = At(i);
     if (node.Forming() && node.sentinel->store_id == target) continue;
     const bool ours =
@@ -123,7 +123,7 @@ void Store::PlanForming() {
     }
     Sentinel sentinel;
     sentinel.store_id = target;
-    sentinel.nodes = count();
+    sentinel.nodes = size();
     sentinel.epoch = kOpenEpoch;
     sentinel.run_id = node.run_id;
     sentinel.max_ttl = ttl;

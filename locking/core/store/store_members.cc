@@ -23,7 +23,7 @@ void Store::Evaluate(Now now) {
   FindGeneration();
   FindForeignNodes();
   FindSameIndex();
-  if (IsValidNodeCount(count())) {
+  if (IsValidNodeCount(size())) {
     if (store_id_.empty()) {
       PlanCreation();
     } else {
@@ -45,7 +45,7 @@ void Store::SetProblem(NodeIndex index, bool blocks, std::string code, std::stri
 
 // What a node says of itself that rules it out, whatever its sentinel says.
 void Store::FindRefusals() {
-  for (NodeIndex i = 0; i < count(); ++i) {
+  for (NodeIndex i = 0; i < size(); ++i) {
     Node& node = At(i);
     node.problem.reset();
     node.blocks = node.refused = node.unfit = false;
@@ -67,7 +67,7 @@ void Store::FindRefusals() {
                  "find who wrote it; DEL it, and the node is put in quarantine and repaired");
     }
     node.unfit = node.blocks;
-    for (NodeIndex j = 0; j < count(); ++j) {
+    for (NodeIndex j = 0; j < size(); ++j) {
       const Node& other = At(j);
       if (j == i || !other.connected || !other.read || other.run_id != node.run_id) continue;
       SetProblem(i, true, "same_node_twice",
@@ -93,7 +93,7 @@ bool Store::IsEstablished() const {
   const auto members = std::ranges::count_if(nodes_, [this](const Node& node) {
     return InStore(node) && Generation(node.sentinel->epoch) == generation_;
   });
-  return members >= Quorum(count());
+  return members >= Quorum(size());
 }
 
 bool Store::AllReadable() const { return std::ranges::all_of(nodes_, &Node::Readable); }
@@ -117,7 +117,7 @@ void Store::FindStore() {
   if (votes.empty() || (!seen && AllReadable())) return;
   const auto most = std::max_element(
       votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (votes.size() == 1 || most->second >= Quorum(count())) store_id_ = most->first;
+  if (votes.size() == 1 || most->second >= Quorum(size())) store_id_ = most->first;
 }
 
 void Store::FindGeneration() {
@@ -127,7 +127,7 @@ void Store::FindGeneration() {
   }
   generation_ = 0;
   for (const auto& [generation, nodes] : seen) {
-    if (nodes >= Quorum(count()) || seen.size() == 1) generation_ = generation;
+    if (nodes >= Quorum(size()) || seen.size() == 1) generation_ = generation;
   }
 }
 
@@ -135,7 +135,7 @@ void Store::FindForeignNodes() {
   if (creation_ == StoreCreation::kForced && !overwritten_) return;
   const bool vacancy = std::ranges::any_of(
       nodes_, [this](const Node& node) { return node.Readable() && Vacant(node); });
-  for (NodeIndex i = 0; i < count(); ++i) {
+  for (NodeIndex i = 0; i < size(); ++i) {
     const Node& node = At(i);
     if (node.Forming() && !store_id_.empty() && node.sentinel->store_id != store_id_ &&
         !OfThisList(node)) {
@@ -146,10 +146,10 @@ void Store::FindForeignNodes() {
     }
     if (!node.Complete()) continue;
     const Sentinel& sentinel = *node.sentinel;
-    if (sentinel.nodes != count()) {
+    if (sentinel.nodes != size()) {
       SetProblem(i, true, "foreign_store",
                  fmt::format("it belongs to a lock store of {} nodes, but {} are listed",
-                             sentinel.nodes, count()),
+                             sentinel.nodes, size()),
                  "list all nodes of the store, and no others");
     } else if (sentinel.store_id != store_id_) {
       SetProblem(
@@ -171,7 +171,7 @@ void Store::FindForeignNodes() {
 }
 
 void Store::FindSameIndex() {
-  for (NodeIndex i = 0; i < count(); ++i) {
+  for (NodeIndex i = 0; i < size(); ++i) {
     for (NodeIndex j = 0; j < i; ++j) {
       if (!InStore(At(i)) || !InStore(At(j)) || At(i).unfit || At(j).unfit) continue;
       if (At(i).sentinel->index != At(j).sentinel->index) continue;
@@ -187,10 +187,58 @@ void Store::FindSameIndex() {
   }
 }
 
+// --- quarantine -------------------------------------------------------------------------------
+
+// A node that may have forgotten leases takes part, but does not count until every lease that it
+// may have forgotten has ended (PROTOCOL.md, invariant 12): when its server restarted or its clock
+// was stepped, and when the sentinel asks for more than a whole quarantine.
+void Store::QuarantineIfRestarted(Node& node) {
+  const Sentinel& now = *node.sentinel;
+  Sentinel repaired = now;
+  repaired.run_id = node.run_id;
+  // The sentinel may have been written after TIME was read, within the same call.
+  const Nanos slack = node.raw_call.received_at - node.raw_call.sent_at;
+  const WallTime latest =
+      node.raw_call.node_time + QuarantineTime() + std::chrono::ceil<Millis>(slack);
+  if (now.run_id != node.run_id || node.stepped || now.quarantine_until > latest) {
+    Write(node, repaired, QuarantineTime());
+  }
+}
+
+std::optional<Instant> Store::QuarantineEnd(const Node& node) const {
+  if (!node.sentinel) return std::nullopt;
+  return node.clock.SurelyAt(node.sentinel->quarantine_until);
+}
+
+void Store::DecideWhichCount() {
+  int open = 0;
+  int counting = 0;
+  bool by_clock = false;
+  for (Node& node : nodes_) {
+    // What was read may be relied on for as long as a node that was admitted since cannot count.
+    const bool fresh = now_.boot - node.raw_call.sent_at <= QuarantineTime();
+    node.open = Belongs(node) && node.sentinel->run_id == node.run_id && fresh;
+    const std::optional<Instant> end = QuarantineEnd(node);
+    node.quarantined = node.open && (node.stepped || (end && *end > now_.boot));
+    if (!node.quarantined) node.clock_quarantine = false;
+    const bool clock = (node.stepped && node.by_clock) || node.clock_quarantine;
+    by_clock = by_clock || (node.open && clock);
+    open += node.open ? 1 : 0;
+    counting += node.open && !node.quarantined ? 1 : 0;
+  }
+  DecideProblem(counting >= Quorum(size()));
+  available_ = !problem_ && counting >= Quorum(size());
+  why_ = QuorumFailure::kUnreachable;
+  if (open >= Quorum(size())) {
+    why_ = by_clock ? QuorumFailure::kClock : QuorumFailure::kQuarantined;
+  }
+  if (problem_ && problem_->code != "store_incomplete") why_ = QuorumFailure::kPolicy;
+}
+
 void Store::DecideProblem(bool quorum) {
   problem_.reset();
-  if (!IsValidNodeCount(count())) {
-    problem_ = Error{"bad_nodes", fmt::format("{} lock nodes are listed", count()), "",
+  if (!IsValidNodeCount(size())) {
+    problem_ = Error{"bad_nodes", fmt::format("{} lock nodes are listed", size()), "",
                      "list 1, 3, 5 or 7 independent primaries"};
     return;
   }
@@ -206,7 +254,7 @@ void Store::DecideProblem(bool quorum) {
       nodes_, [](const Node& node) { return node.Readable() && !node.Complete(); });
   if (!store_id_.empty() || !empty) return;
   std::string missing;
-  for (NodeIndex i = 0; i < count(); ++i) {
+  for (NodeIndex i = 0; i < size(); ++i) {
     if (!At(i).connected)
       missing += fmt::format("{}{}", missing.empty() ? "" : ", ", NodeLetter(i));
   }
@@ -214,7 +262,7 @@ void Store::DecideProblem(bool quorum) {
     problem_ = Error{"store_incomplete",
                      fmt::format("there is no lock store yet, and of its {} nodes cannot be "
                                  "reached: {}",
-                                 count(), missing),
+                                 size(), missing),
                      "", "start them: a new store needs all of its nodes once"};
   } else if (creation_ == StoreCreation::kNever) {
     problem_ = Error{"no_store", "there is no lock store on these nodes", "",
@@ -223,7 +271,7 @@ void Store::DecideProblem(bool quorum) {
 }
 
 void Store::Tell() {
-  for (NodeIndex i = 0; i < count(); ++i) {
+  for (NodeIndex i = 0; i < size(); ++i) {
     Node& node = At(i);
     if (node.open != node.told_open || node.quarantined != node.told_quarantined) {
       node.told_open = node.open;

@@ -34,7 +34,7 @@ std::optional<std::uint32_t> Store::NextRaise(std::uint32_t highest) {
   std::uint32_t half = highest / 2 + 1;
   while (half % kTags != tag) ++half;
   if (2 * half < kMaxEpoch) return 2 * half;
-  for (NodeIndex i = 0; i < count(); ++i) {
+  for (NodeIndex i = 0; i < size(); ++i) {
     if (!InStore(At(i)) || At(i).sentinel->epoch != highest) continue;
     SetProblem(i, true, "bad_sentinel", fmt::format("its epoch {} is the last of all", highest),
                "stop all clients, then `fencepost locks init --force`");
@@ -77,7 +77,7 @@ Store::Epochs Store::EpochsOfMembers() const {
 
 void Store::PlanRepairs() {
   if (!MayCreate()) return;
-  for (NodeIndex i = 0; i < count(); ++i) {
+  for (NodeIndex i = 0; i < size(); ++i) {
     Node& node = At(i);
     if (InStore(node)) QuarantineIfRestarted(node);
     if (!node.Forming() || node.sentinel->store_id != store_id_ || Vacant(node)) continue;
@@ -126,7 +126,7 @@ std::vector<int> Store::MissingIndexes() const {
     if (away && node.member && node.member->store_id == store_id_) taken.insert(node.member->index);
   }
   std::vector<int> missing;
-  for (int index = 0; index < count(); ++index) {
+  for (int index = 0; index < size(); ++index) {
     if (!taken.contains(index)) missing.push_back(index);
   }
   return missing;
@@ -136,7 +136,7 @@ void Store::PlanEmpty() {
   std::vector<NodeIndex> unknown;
   const std::uint32_t highest = EpochsOfMembers().highest;
   int waiting = 0;
-  for (NodeIndex i = 0; i < count(); ++i) {
+  for (NodeIndex i = 0; i < size(); ++i) {
     Node& node = At(i);
     if (!node.Readable() || !Vacant(node)) continue;
     ++waiting;
@@ -147,7 +147,7 @@ void Store::PlanEmpty() {
     const bool place = Remembered(node) && std::find(missing.begin(), missing.end(),
                                                      node.member->index) != missing.end();
     // max_ttl must have been read from a majority. A store of one has nobody to ask.
-    if (known < Quorum(count()) || highest % 2 == 0 || !place) {
+    if (known < Quorum(size()) || highest % 2 == 0 || !place) {
       unknown.push_back(i);
       continue;
     }
@@ -171,18 +171,18 @@ void Store::PlanEmpty() {
 void Store::PlanRaise() {
   std::vector<NodeIndex> empty;
   std::vector<NodeIndex> members;
-  for (NodeIndex i = 0; i < count(); ++i) {
+  for (NodeIndex i = 0; i < size(); ++i) {
     const Node& node = At(i);
     if (node.Readable() && Vacant(node)) empty.push_back(i);
     if (InStore(node)) members.push_back(i);
   }
-  const bool all_seen = static_cast<int>(empty.size() + members.size()) == count();
-  const bool majority = static_cast<int>(members.size()) >= Quorum(count());
+  const bool all_seen = static_cast<int>(empty.size() + members.size()) == size();
+  const bool majority = static_cast<int>(members.size()) >= Quorum(size());
   for (const NodeIndex i : empty) {
     if (all_seen && !majority) {
       SetProblem(i, true, "majority_lost",
                  fmt::format("it is empty, and only {} of {} nodes still know lock store {}",
-                             members.size(), count(), store_id_),
+                             members.size(), size(), store_id_),
                  "stop all clients, then `fencepost locks init --force`");
     } else {
       SetProblem(i, false, "empty", fmt::format("it knows nothing of lock store {}", store_id_),
@@ -243,7 +243,7 @@ void Store::PlanAdmission(const std::vector<NodeIndex>& empty, std::uint32_t epo
     const Sentinel sentinel{.complete = true,
                             .store_id = store_id_,
                             .index = missing[rank],
-                            .nodes = count(),
+                            .nodes = size(),
                             .epoch = epoch,
                             .run_id = node.run_id,
                             .max_ttl = max_ttl()};

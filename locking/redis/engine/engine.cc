@@ -23,184 +23,154 @@ constexpr Millis kLongestSleep{250};
 
 }  // namespace
 
-struct RedisEngine::Impl {
-  // One node's connection, tied to the core.
-  class Node : public NodeClient, public SubscriberClient {
-   public:
-    Node(Impl& engine, NodeIndex index, const ConnectionOptions& options)
-        : engine_(engine),
-          index_(index),
-          subscriber(engine.io, options, *this),
-          connection(engine.io, options, *this) {}
+class RedisEngine::Node : public NodeClient, public SubscriberClient {
+ public:
+  Node(RedisEngine& engine, NodeIndex index, const ConnectionOptions& options)
+      : engine_(engine),
+        index_(index),
+        subscriber(engine.io_, options, *this),
+        connection(engine.io_, options, *this) {}
 
-    bool Open() override { return engine_.core.store().Open(index_); }
-    std::size_t TakeBatch(std::vector<Op>& out) override {
-      return engine_.core.TakeBatch(index_, out);
+  bool Open() override { return engine_.core_.store().Open(index_); }
+  std::size_t TakeBatch(std::vector<Op>& out) override {
+    return engine_.core_.TakeBatch(index_, out);
+  }
+  std::optional<StoreCommand> TakeCommand() override {
+    return engine_.core_.store().TakeCommand(index_);
+  }
+  void OnConnected(const NodeInfo& info, Now now) override {
+    engine_.core_.OnConnected(index_, info, now);
+    engine_.StoreChanged(now);
+  }
+  void OnDisconnected(Now now) override {
+    engine_.core_.OnDisconnected(index_, now);
+    engine_.HandedIn();
+  }
+  void OnStalled(bool stalled, Now now) override {
+    engine_.core_.OnStalled(index_, stalled, now);
+    engine_.HandedIn();
+  }
+  void OnSentinel(std::optional<std::string> current, const CallInfo& call, Now now) override {
+    engine_.core_.store().OnSentinel(index_, std::move(current), call, now);
+    engine_.StoreChanged(now);
+  }
+  void OnNoSentinel(Now now) override {
+    engine_.core_.store().OnNoSentinel(index_, now);
+    engine_.HandedIn();
+  }
+  void OnCall(OpKind kind, std::size_t keys, const CallInfo& call, Now now) override {
+    engine_.core_.store().OnCall(index_, call, now);
+    if (engine_.observer_ != nullptr) {
+      engine_.observer_->OnCall(index_, kind, keys, call.received_at - call.sent_at);
     }
-    std::optional<StoreCommand> TakeCommand() override {
-      return engine_.core.store().TakeCommand(index_);
-    }
-    void OnConnected(const NodeInfo& info, Now now) override {
-      engine_.core.OnConnected(index_, info, now);
-      engine_.StoreChanged(now);
-    }
-    void OnDisconnected(Now now) override {
-      engine_.core.OnDisconnected(index_, now);
-      engine_.HandedIn();
-    }
-    void OnStalled(bool stalled, Now now) override {
-      engine_.core.OnStalled(index_, stalled, now);
-      engine_.HandedIn();
-    }
-    void OnSentinel(std::optional<std::string> current, const CallInfo& call, Now now) override {
-      engine_.core.store().OnSentinel(index_, std::move(current), call, now);
-      engine_.StoreChanged(now);
-    }
-    void OnNoSentinel(Now now) override {
-      engine_.core.store().OnNoSentinel(index_, now);
-      engine_.HandedIn();
-    }
-    void OnCall(OpKind kind, std::size_t keys, const CallInfo& call, Now now) override {
-      engine_.core.store().OnCall(index_, call, now);
-      if (engine_.observer != nullptr) {
-        engine_.observer->OnCall(index_, kind, keys, call.received_at - call.sent_at);
-      }
-    }
-    void OnReplies(const std::vector<Reply>& replies, Now now) override {
-      engine_.core.OnReplies(index_, replies, now);
-      engine_.HandedIn();
-    }
-    void OnReconnect() override {
-      if (engine_.observer != nullptr) engine_.observer->OnReconnect(index_);
-    }
-    void OnCommandError(CommandError error) override {
-      if (engine_.observer != nullptr) engine_.observer->OnCommandError(index_, error);
-    }
-    void OnNote(Severity severity, std::string_view event, std::string_view text) override {
-      if (engine_.observer != nullptr) engine_.observer->OnNote(severity, event, text);
-    }
-    void OnIdle() override { engine_.Kick(); }
-    void OnFreed(std::string_view name) override {
-      engine_.core.OnFreed(index_, name, ReadClocks());
-      engine_.HandedIn();
-    }
+  }
+  void OnReplies(const std::vector<Reply>& replies, Now now) override {
+    engine_.core_.OnReplies(index_, replies, now);
+    engine_.HandedIn();
+  }
+  void OnReconnect() override {
+    if (engine_.observer_ != nullptr) engine_.observer_->OnReconnect(index_);
+  }
+  void OnCommandError(CommandError error) override {
+    if (engine_.observer_ != nullptr) engine_.observer_->OnCommandError(index_, error);
+  }
+  void OnNote(Severity severity, std::string_view event, std::string_view text) override {
+    if (engine_.observer_ != nullptr) engine_.observer_->OnNote(severity, event, text);
+  }
+  void OnIdle() override { engine_.Kick(); }
+  void OnFreed(std::string_view name) override {
+    engine_.core_.OnFreed(index_, name, ReadClocks());
+    engine_.HandedIn();
+  }
 
-   private:
-    Impl& engine_;
-    const NodeIndex index_;
+ private:
+  RedisEngine& engine_;
+  const NodeIndex index_;
 
-   public:
-    Subscriber subscriber;
-    Connection connection;  // these two last: their handlers use the members above
-  };
-
-  Impl(asio::io_context& context, LockCore& lock_core, const RedisOptions& redis,
-       const LockOptions& options, LockObserver* watcher, std::function<void()> step);
-
-  void Kick();
-  void Pass();
-  void StoreChanged(Now now);
-  void HandedIn();
-  void ArmTimer(Instant next);
-
-  asio::io_context& io;
-  LockCore& core;
-  LockObserver* observer;
-  std::function<void()> on_step;
-  std::shared_ptr<char> alive = std::make_shared<char>();  // handlers look whether it still is
-  std::vector<std::unique_ptr<Node>> nodes;
-  asio::steady_timer timer;
-  Instant armed_for = Instant::max();
-  bool kicked = false;     // a pass is posted, or runs and has yet to pump
-  bool handed_in = false;  // on_step was not called since
+ public:
+  Subscriber subscriber;
+  Connection connection;  // these two last: their handlers use the members above
 };
 
-RedisEngine::Impl::Impl(asio::io_context& context, LockCore& lock_core, const RedisOptions& redis,
-                        const LockOptions& options, LockObserver* watcher,
-                        std::function<void()> step)
-    : io(context), core(lock_core), observer(watcher), on_step(std::move(step)), timer(context) {
+RedisEngine::RedisEngine(asio::io_context& io, LockCore& core, const RedisOptions& redis,
+                         const LockOptions& options, LockObserver* observer,
+                         std::function<void()> on_step)
+    : io_(io), core_(core), observer_(observer), on_step_(std::move(on_step)), timer_(io) {
   FENCEPOST_CHECK(!redis.nodes.empty() && redis.nodes.size() <= kMaxNodes,
                   fmt::format("{} nodes", redis.nodes.size()));
   for (ConnectionOptions& connection : MakeConnections(redis, options)) {
     connection.names = std::make_shared<NameLookup>(io, connection.look_up);
-    nodes.push_back(
-        std::make_unique<Node>(*this, static_cast<NodeIndex>(nodes.size()), connection));
+    nodes_.push_back(
+        std::make_unique<Node>(*this, static_cast<NodeIndex>(nodes_.size()), connection));
   }
 }
 
 // Only the store received an input: OnTime lets the core look at it.
-void RedisEngine::Impl::StoreChanged(Now now) {
-  core.OnTime(now);
+void RedisEngine::StoreChanged(Now now) {
+  core_.OnTime(now);
   HandedIn();
 }
 
-void RedisEngine::Impl::HandedIn() {
-  handed_in = true;
+void RedisEngine::HandedIn() {
+  handed_in_ = true;
   Kick();
 }
 
-void RedisEngine::Impl::Kick() {
-  if (std::exchange(kicked, true)) return;
-  asio::post(io, [this, watch = std::weak_ptr<char>(alive)] {
+void RedisEngine::Kick() {
+  if (std::exchange(kicked_, true)) return;
+  asio::post(io_, [this, watch = std::weak_ptr<char>(alive_)] {
     if (!watch.expired()) Pass();
   });
 }
 
 // What gathered since the last pass is handled in one go: events first, since acting on them makes
 // operations, then everything that is queued is sent. A Kick from on_step is served by this pass.
-void RedisEngine::Impl::Pass() {
+void RedisEngine::Pass() {
   const Now now = ReadClocks();
-  if (core.NextTime() <= now.boot) {
-    core.OnTime(now);
-    handed_in = true;
+  if (core_.NextTime() <= now.boot) {
+    core_.OnTime(now);
+    handed_in_ = true;
   }
-  if (std::exchange(handed_in, false) || !core.events().empty()) on_step();
-  kicked = false;
-  if (!core.events().empty()) Kick();  // made by what on_step did, at once
-  for (const WatchChange& change : std::exchange(core.watch_changes(), {})) {
-    for (const auto& node : nodes) {
+  if (std::exchange(handed_in_, false) || !core_.events().empty()) on_step_();
+  kicked_ = false;
+  if (!core_.events().empty()) Kick();  // made by what on_step did, at once
+  for (const WatchChange& change : std::exchange(core_.watch_changes(), {})) {
+    for (const auto& node : nodes_) {
       change.on ? node->subscriber.Watch(change.name) : node->subscriber.Unwatch(change.name);
     }
   }
-  for (const auto& node : nodes) node->connection.Pump();
-  ArmTimer(core.NextTime());
+  for (const auto& node : nodes_) node->connection.Pump();
+  ArmTimer(core_.NextTime());
 }
 
-// A timer that is armed for an earlier time is left alone: it finds nothing due and is armed again.
-// Asio's timers stop while the machine is suspended, leases do not: so no long sleeps.
-void RedisEngine::Impl::ArmTimer(Instant next) {
-  if (next >= armed_for || next == Instant::max()) return;
-  armed_for = next;
-  timer.expires_after(std::clamp<Nanos>(next - BootClock::now(), Nanos(0), kLongestSleep));
-  timer.async_wait([this, watch = std::weak_ptr<char>(alive)](std::error_code error) {
+// A timer that is armed for an earlier time is left alone: it finds nothing due and is armed
+// again. Asio's timers stop while the machine is suspended, leases do not: so no long sleeps.
+void RedisEngine::ArmTimer(Instant next) {
+  if (next >= armed_for_ || next == Instant::max()) return;
+  armed_for_ = next;
+  timer_.expires_after(std::clamp<Nanos>(next - BootClock::now(), Nanos(0), kLongestSleep));
+  timer_.async_wait([this, watch = std::weak_ptr<char>(alive_)](std::error_code error) {
     if (error || watch.expired()) return;
-    armed_for = Instant::max();
+    armed_for_ = Instant::max();
     Kick();
   });
 }
 
-RedisEngine::RedisEngine(asio::io_context& io, LockCore& core, const RedisOptions& redis,
-                         const LockOptions& options, LockObserver* observer,
-                         std::function<void()> on_step)
-    : impl_(std::make_unique<Impl>(io, core, redis, options, observer, std::move(on_step))) {}
-
 RedisEngine::~RedisEngine() = default;
 
 void RedisEngine::Start() {
-  for (const auto& node : impl_->nodes) node->connection.Start();
-  impl_->Kick();
+  for (const auto& node : nodes_) node->connection.Start();
+  Kick();
 }
 
-void RedisEngine::Kick() { impl_->Kick(); }
-
 const NodeUnavailable& RedisEngine::Away(int node) const {
-  return impl_->nodes.at(static_cast<std::size_t>(node))->connection.Away();
+  return nodes_.at(static_cast<std::size_t>(node))->connection.Away();
 }
 
 bool RedisEngine::Quiet() const {
-  for (std::size_t i = 0; i < impl_->nodes.size(); ++i) {
-    const bool queued = impl_->core.HasOps(static_cast<NodeIndex>(i));
-    if (queued || impl_->nodes[i]->connection.Busy()) return false;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const bool queued = core_.HasOps(static_cast<NodeIndex>(i));
+    if (queued || nodes_[i]->connection.Busy()) return false;
   }
   return true;
 }

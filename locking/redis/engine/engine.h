@@ -15,14 +15,14 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
 
 #include "locking/core/lock/lock_core.h"
 #include "locking/redis/node_unavailable.h"
 #include "locking/redis/options.h"
-
-namespace asio {
-class io_context;
-}
 
 namespace fencepost::locking {
 
@@ -47,8 +47,23 @@ class RedisEngine {
   [[nodiscard]] const NodeUnavailable& Away(int node) const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  class Node;  // its connections, tied to the core
+
+  void Pass();
+  void StoreChanged(Now now);
+  void HandedIn();
+  void ArmTimer(Instant next);
+
+  asio::io_context& io_;
+  LockCore& core_;
+  LockObserver* const observer_;
+  const std::function<void()> on_step_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();  // handlers look whether it still is
+  std::vector<std::unique_ptr<Node>> nodes_;
+  asio::steady_timer timer_;
+  Instant armed_for_ = Instant::max();
+  bool kicked_ = false;     // a pass is posted, or runs and has yet to pump
+  bool handed_in_ = false;  // on_step was not called since
 };
 
 }  // namespace fencepost::locking

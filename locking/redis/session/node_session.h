@@ -37,7 +37,6 @@
 #include "locking/base/types.h"
 #include "locking/core/observer.h"
 #include "locking/redis/node_unavailable.h"
-#include "locking/redis/session/note_limit.h"
 #include "locking/redis/wire.h"
 
 struct redisReader;

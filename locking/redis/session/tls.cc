@@ -53,16 +53,17 @@ tl::expected<void, Error> UseOwnCertificate(asio::ssl::context& context,
                "give both lock.redis.tls.certificate and .key (--tls-cert and --tls-key), or none");
   }
   if (key.empty()) return {};
-  if (const auto why = Unreadable(certificate)) {
-    return Bad("the client's certificate", certificate, *why, kCertificateKey);
-  }
-  if (const auto why = Unreadable(key)) return Bad("the client's key", key, *why, kKeyKey);
+  const auto bad_certificate = [&](std::string_view why) {
+    return Bad("the client's certificate", certificate, why, kCertificateKey);
+  };
+  const auto bad_key = [&](std::string_view why) {
+    return Bad("the client's key", key, why, kKeyKey);
+  };
+  if (const auto why = Unreadable(certificate)) return bad_certificate(*why);
+  if (const auto why = Unreadable(key)) return bad_key(*why);
   std::error_code error;
   context.use_certificate_chain_file(certificate, error);
-  if (error) {
-    return Bad("the client's certificate", certificate, PemTrouble(error, error.message()),
-               kCertificateKey);
-  }
+  if (error) return bad_certificate(PemTrouble(error, error.message()));
   // Without this OpenSSL would ask for the passphrase at the terminal.
   bool encrypted = false;
   context.set_password_callback([&encrypted](std::size_t, asio::ssl::context::password_purpose) {
@@ -75,13 +76,10 @@ tl::expected<void, Error> UseOwnCertificate(asio::ssl::context& context,
   if (!error) return {};
   const int reason = ERR_GET_REASON(static_cast<unsigned long>(error.value()));
   if (reason == X509_R_KEY_VALUES_MISMATCH || reason == X509_R_KEY_TYPE_MISMATCH) {
-    return Bad("the client's key", key, "it does not belong to the certificate " + certificate,
-               kKeyKey);
+    return bad_key("it does not belong to the certificate " + certificate);
   }
-  return Bad("the client's key", key,
-             encrypted ? "it is encrypted; a key without passphrase is needed"
-                       : PemTrouble(error, error.message()),
-             kKeyKey);
+  if (encrypted) return bad_key("it is encrypted; a key without passphrase is needed");
+  return bad_key(PemTrouble(error, error.message()));
 }
 
 std::string WhyNotTrusted(long result, std::string_view name) {

@@ -117,24 +117,16 @@ void Transport::Open() {
   listener_->OnOpen();
 }
 
-template <typename Handler>
-void Transport::ReadSome(Handler&& handler) {
-  const auto buffer = asio::buffer(in_);
-  if (tls_ != nullptr) {
-    tls_->async_read_some(buffer, std::forward<Handler>(handler));
-  } else {
-    socket_.async_read_some(buffer, std::forward<Handler>(handler));
-  }
-}
-
 void Transport::Read() {
-  ReadSome([self = shared_from_this()](std::error_code error, std::size_t size) {
+  const auto read = [self = shared_from_this()](std::error_code error, std::size_t size) {
     if (self->listener_ == nullptr) return;
     if (error) return self->BreakBy(error);
     if (!std::exchange(self->heard_, true)) self->names_->Worked(self->user_);
     self->listener_->OnBytes(std::string_view(self->in_.data(), size));
     if (self->listener_ != nullptr) self->Read();
-  });
+  };
+  tls_ != nullptr ? tls_->async_read_some(asio::buffer(in_), read)
+                  : socket_.async_read_some(asio::buffer(in_), read);
 }
 
 void Transport::Flush() {
@@ -151,11 +143,8 @@ void Transport::Flush() {
     if (error) return self->BreakBy(error);
     self->Flush();
   };
-  if (tls_ != nullptr) {
-    asio::async_write(*tls_, asio::buffer(sending_), written);
-  } else {
-    asio::async_write(socket_, asio::buffer(sending_), written);
-  }
+  tls_ != nullptr ? asio::async_write(*tls_, asio::buffer(sending_), written)
+                  : asio::async_write(socket_, asio::buffer(sending_), written);
 }
 
 void Transport::BreakBy(const std::error_code& error) {

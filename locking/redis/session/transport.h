@@ -63,8 +63,6 @@ class Transport : public std::enable_shared_from_this<Transport> {
   void Read();
   void BreakBy(const std::error_code& error);
   void Break(UnavailableReason away, std::string_view why);
-  template <typename Handler>
-  void ReadSome(Handler&& handler);
 
   Socket socket_;
   std::shared_ptr<NameLookup> names_;

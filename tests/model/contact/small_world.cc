@@ -9,8 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "locking/core/lock/acquire_round.h"
-#include "locking/core/lock/extend_round.h"
+#include "locking/core/lock/rounds.h"
 #include "tests/support/node_model.h"
 #include "tests/support/sentinel_node.h"
 

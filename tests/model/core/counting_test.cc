@@ -4,8 +4,7 @@
 #include <map>
 #include <random>
 
-#include "locking/core/lock/acquire_round.h"
-#include "locking/core/lock/ballot.h"
+#include "locking/core/lock/rounds.h"
 #include "locking/core/lock/token_clock.h"
 
 namespace fencepost::locking {

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "locking/core/lock/pending_aborts.h"
 
 namespace fencepost::locking {
 namespace {

@@ -1,8 +1,7 @@
 // The rounds that follow an acquire, each by itself: extension, release, mark.
 #include <gtest/gtest.h>
 
-#include "locking/core/lock/end_rounds.h"
-#include "locking/core/lock/extend_round.h"
+#include "locking/core/lock/rounds.h"
 
 namespace fencepost::locking {
 namespace {

@@ -30,7 +30,7 @@ const std::vector<Room>& Rooms() {
       Room{"locking/base", {}, 760},
       Room{"locking/core", {"locking/base"}, 460},
       Room{"locking/core/store", {"locking/base", "locking/core"}, 1540},
-      Room{"locking/core/contact", {"locking/base", "locking/core"}, 260},
+      Room{"locking/core/contact", {"locking/base"}, 260},
       Room{"locking/core/lock",
            {"locking/base", "locking/core", "locking/core/store", "locking/core/contact"},
            2380},

@@ -1,4 +1,4 @@
-#include "locking/core/lock/acquire_round.h"
+#include "locking/core/lock/rounds.h"
 
 #include <algorithm>
 #include <utility>
@@ -93,6 +93,107 @@ QuorumFailure AcquireRound::Failure() const {
   if (quarantined_ != 0) return QuorumFailure::kQuarantined;
   if (Said(ReplyCode::kTimeout) != 0) return QuorumFailure::kTimeout;
   return QuorumFailure::kUnreachable;
+}
+
+NodeSet ExtendRound::Begin(NodeSet open) {
+  const NodeSet asked = open & holds_;
+  open_ = asked != 0;
+  ballot_ = Ballot(nodes_, asked);
+  stolen_ = 0;
+  rivals_ = {};
+  return asked;
+}
+
+Tally ExtendRound::OnReply(NodeIndex node, const Reply& reply) {
+  const NodeSet bit = Bit(node);
+  switch (reply.code) {
+    case ReplyCode::kStolen:
+      if (!reply.quarantined) rivals_[static_cast<std::size_t>(node)] = reply.token;
+      [[fallthrough]];
+    case ReplyCode::kDone:
+      stolen_ |= bit;
+      holds_ = Without(holds_, bit);
+      break;
+    case ReplyCode::kExpired:
+      if (!reply.quarantined) forgot_ |= bit;
+      [[fallthrough]];
+    case ReplyCode::kNoSentinel:
+      seen_wiped_ = true;
+      holds_ = Without(holds_, bit);
+      break;
+    default:
+      break;
+  }
+  if (!open_) return Tally::kPending;
+  ballot_.Vote(node, reply.code == ReplyCode::kExtended && !reply.quarantined);
+  const Tally tally = Decide();
+  open_ = tally == Tally::kPending;
+  return tally;
+}
+
+void ExtendRound::OnFilled(NodeIndex node) {
+  holds_ |= Bit(node);
+  filled_ |= Bit(node);
+}
+
+void ExtendRound::OnContended(NodeIndex node, const Reply& reply) {
+  if (reply.quarantined) return;
+  rivals_[static_cast<std::size_t>(node)] = reply.token;
+  stolen_ |= Bit(node);
+}
+
+void ExtendRound::Accept() {
+  seen_wiped_ = false;
+  forgot_ = filled_ = 0;
+}
+
+bool ExtendRound::Won() const {
+  if (ballot_.Result() != Tally::kWon) return false;
+  return forgot_ == 0 || Planted("filled_lease_comes_back") ||
+         IsMajority(Without(ballot_.yes(), filled_), nodes_);
+}
+
+Tally ExtendRound::Decide() const {
+  if (Won()) return Tally::kWon;
+  return ballot_.pending() == 0 ? Tally::kLost : Tally::kPending;
+}
+
+std::optional<LossReason> ExtendRound::Loss() const {
+  // No majority is left that could have kept it.
+  if (Count(stolen_) > nodes_ - Quorum(nodes_)) return LossReason::kStolen;
+  // Nodes that count have dropped it, and no majority has kept it all along. Where a node was
+  // wiped, its quarantine keeps others out, and the lease goes on until its own end.
+  const bool forgotten = forgot_ != 0 && !IsMajority(Without(holds_, filled_), nodes_);
+  return forgotten ? std::optional(LossReason::kNodeWiped) : std::nullopt;
+}
+
+void ReleaseRound::OnReply(NodeIndex node, const Reply& reply) {
+  if (reply.code == ReplyCode::kStolen) stolen_ |= Bit(node);
+  if (reply.code == ReplyCode::kExpired) gone_ |= Bit(node);
+  const bool freed = Planted("release_counts_a_rivals_answer") ? NodeAnswered(reply.code)
+                                                               : reply.code == ReplyCode::kFreed;
+  ballot_.Vote(node, freed);
+}
+
+Tally ReleaseRound::Result() const {
+  if (ballot_.Result() == Tally::kWon) return Tally::kWon;
+  return ballot_.pending() == 0 ? Tally::kLost : Tally::kPending;
+}
+
+ReleaseOutcome ReleaseRound::Outcome(bool expired) const {
+  if (ballot_.Result() == Tally::kWon) return ReleaseOutcome::kReleased;
+  if (stolen_ != 0 && IsMajority(stolen_ | gone_, nodes_)) return ReleaseOutcome::kStolen;
+  if (expired || IsMajority(gone_, nodes_)) return ReleaseOutcome::kExpired;
+  return ReleaseOutcome::kUnknown;
+}
+
+Tally MarkRound::OnReply(NodeIndex node, const Reply& reply) {
+  if (reply.code == ReplyCode::kMarkedLate) late_ |= Bit(node);
+  ballot_.Vote(node, NodeAnswered(reply.code));
+  if (decided_) return Tally::kPending;
+  const Tally tally = ballot_.Result();
+  decided_ = tally != Tally::kPending;
+  return tally;
 }
 
 }  // namespace fencepost::locking
