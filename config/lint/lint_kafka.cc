@@ -6,7 +6,6 @@
 
 #include "config/lint/lint_parts.h"
 #include "config/text/suggestion.h"
-#include "consumer/kafka/client/refused_settings.h"
 #include "consumer/kafka/client/settings.h"
 
 namespace fencepost::config {

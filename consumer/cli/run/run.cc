@@ -16,7 +16,7 @@
 #include "consumer/cli/run/process.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
-#include "consumer/kafka/client/shared_consumer.h"
+#include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/record/text.h"
 #include "consumer/worker/make_handler.h"
 

@@ -11,8 +11,6 @@
 namespace fencepost::consumer {
 namespace {
 
-int Ms(Millis limit) { return static_cast<int>(limit.count()); }
-
 tl::unexpected<Error> Failed(const std::string& where, const std::string& what) {
   return tl::unexpected(Error{"kafka_admin", what, where, ""});
 }
@@ -164,19 +162,13 @@ tl::expected<std::string, Error> KafkaAdmin::TopicSetting(const std::string& top
   return std::string();
 }
 
-tl::expected<int, Error> KafkaAdmin::PartitionCount(const std::string& topic, Millis limit) {
-  const auto count = AskPartitionCount(handle_.get(), topic, limit);
-  if (count) return *count;
-  if (count.error() == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
-    return tl::unexpected(Error{"topic_missing", "the topic does not exist", topic, "create it"});
-  }
-  return Failed(topic, rd_kafka_err2str(count.error()));
-}
-
 tl::expected<rdkafka::PartitionList, Error> KafkaAdmin::Partitions(const std::string& topic,
                                                                    Offset offset, Millis limit) {
-  const auto count = PartitionCount(topic, limit);
-  if (!count) return tl::unexpected(count.error());
+  const auto count = AskPartitionCount(handle_.get(), topic, limit);
+  if (!count && count.error() == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
+    return tl::unexpected(Error{"topic_missing", "the topic does not exist", topic, "create it"});
+  }
+  if (!count) return Failed(topic, rd_kafka_err2str(count.error()));
   rdkafka::PartitionList list = rdkafka::MakeList(static_cast<std::size_t>(*count));
   for (int p = 0; p < *count; ++p) {
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), p)->offset = offset;

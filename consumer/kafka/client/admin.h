@@ -46,7 +46,6 @@ class KafkaAdmin {
   // "kafka_admin", also where the right to describe settings is missing.
   tl::expected<std::string, Error> TopicSetting(const std::string& topic, const std::string& name,
                                                 Millis limit);
-  tl::expected<int, Error> PartitionCount(const std::string& topic, Millis limit);
 
  private:
   explicit KafkaAdmin(rd_kafka_t* handle) : handle_(handle) {}

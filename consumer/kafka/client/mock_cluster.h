@@ -10,16 +10,17 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/kafka/client/rdkafka_holders.h"
 #include "locking/base/error.h"
-
-struct rd_kafka_mock_cluster_s;
+// After rdkafka.h, which it needs.
+#include <librdkafka/rdkafka_mock.h>
 
 namespace fencepost::consumer {
 
 class MockCluster {
  public:
   static tl::expected<std::unique_ptr<MockCluster>, Error> Make();
-  ~MockCluster();
+  ~MockCluster() = default;
   MockCluster(const MockCluster&) = delete;
   MockCluster& operator=(const MockCluster&) = delete;
 
@@ -27,12 +28,13 @@ class MockCluster {
   [[nodiscard]] std::vector<std::string> brokers() const;
   tl::expected<void, Error> CreateTopic(const std::string& topic, int partitions);
   // For what only tests need (librdkafka/rdkafka_mock.h).
-  [[nodiscard]] rd_kafka_mock_cluster_s* cluster() const;
+  [[nodiscard]] rd_kafka_mock_cluster_t* cluster() const { return cluster_.get(); }
 
  private:
-  struct Handles;
-  explicit MockCluster(std::unique_ptr<Handles> handles);
-  std::unique_ptr<Handles> handles_;
+  MockCluster() = default;
+
+  rdkafka::Handle owner_;  // only keeps the cluster
+  rdkafka::Holder<rd_kafka_mock_cluster_t, &rd_kafka_mock_cluster_destroy> cluster_;
 };
 
 }  // namespace fencepost::consumer

@@ -1,5 +1,6 @@
 #include "consumer/kafka/client/producer.h"
 
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,10 +9,6 @@
 
 namespace fencepost::consumer {
 namespace {
-
-Error Failed(std::string_view doing, std::string_view why) {
-  return Error{Producer::kFailed, fmt::format("{}: {}", doing, why), "", ""};
-}
 
 Error NotDelivered(std::string_view topic, rd_kafka_resp_err_t error, std::string_view why) {
   const bool large = error == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
@@ -22,14 +19,18 @@ Error NotDelivered(std::string_view topic, rd_kafka_resp_err_t error, std::strin
                std::string(WhatToDoAbout(error))};
 }
 
-int Ms(Millis limit) { return static_cast<int>(limit.count()); }
-
-rd_kafka_vu_t Bytes(rd_kafka_vtype_t type, const std::optional<std::string_view>& bytes) {
-  rd_kafka_vu_t part{};
-  part.vtype = type;
-  part.u.mem.ptr = bytes ? const_cast<char*>(bytes->data()) : nullptr;
-  part.u.mem.size = bytes ? bytes->size() : 0;
-  return part;
+// nullptr where there are none. They go to librdkafka as RD_KAFKA_VTYPE_HEADERS, never one by one:
+// 2.0.2 frees the latter twice when it refuses a record for its topic or partition.
+rdkafka::Headers MakeHeaders(const std::vector<HeaderView>& headers) {
+  if (headers.empty()) return nullptr;
+  rdkafka::Headers made(rd_kafka_headers_new(headers.size()));
+  for (const HeaderView& header : headers) {
+    const char* value = header.value ? header.value->data() : nullptr;
+    if (header.value && value == nullptr) value = "";
+    rd_kafka_header_add(made.get(), header.name.data(), static_cast<ssize_t>(header.name.size()),
+                        value, header.value ? static_cast<ssize_t>(header.value->size()) : 0);
+  }
+  return made;
 }
 
 }  // namespace
@@ -59,16 +60,39 @@ std::string_view WhatToDoAbout(rd_kafka_resp_err_t error) {
   }
 }
 
-rdkafka::Headers MakeHeaders(const std::vector<HeaderView>& headers) {
-  if (headers.empty()) return nullptr;
-  rdkafka::Headers made(rd_kafka_headers_new(headers.size()));
-  for (const HeaderView& header : headers) {
-    const char* value = header.value ? header.value->data() : nullptr;
-    if (header.value && value == nullptr) value = "";
-    rd_kafka_header_add(made.get(), header.name.data(), static_cast<ssize_t>(header.name.size()),
-                        value, header.value ? static_cast<ssize_t>(header.value->size()) : 0);
+rdkafka::Failure Enqueue(rd_kafka_t* handle, const OutgoingRecord& record, void* opaque,
+                         rd_kafka_topic_t* topic) {
+  std::array<rd_kafka_vu_t, 8> parts{};
+  std::size_t count = 0;
+  const auto part = [&](rd_kafka_vtype_t type) -> auto& {
+    parts.at(count).vtype = type;
+    return parts.at(count++).u;
+  };
+  const auto bytes = [&](rd_kafka_vtype_t type, const std::optional<std::string_view>& some) {
+    auto& memory = part(type).mem;
+    if (!some) return;
+    // No bytes and no value are different things.
+    memory.ptr = const_cast<char*>(some->data() == nullptr ? "" : some->data());
+    memory.size = some->size();
+  };
+  std::string name;
+  if (topic != nullptr) {
+    part(RD_KAFKA_VTYPE_RKT).rkt = topic;
+  } else {
+    name = record.topic;
+    part(RD_KAFKA_VTYPE_TOPIC).cstr = name.c_str();
   }
-  return made;
+  part(RD_KAFKA_VTYPE_MSGFLAGS).i = RD_KAFKA_MSG_F_COPY;
+  part(RD_KAFKA_VTYPE_OPAQUE).ptr = opaque;
+  if (record.partition) part(RD_KAFKA_VTYPE_PARTITION).i32 = *record.partition;
+  if (record.timestamp) part(RD_KAFKA_VTYPE_TIMESTAMP).i64 = record.timestamp->count();
+  bytes(RD_KAFKA_VTYPE_KEY, record.key);
+  bytes(RD_KAFKA_VTYPE_VALUE, record.value);
+  rdkafka::Headers headers = MakeHeaders(record.headers);
+  if (headers) part(RD_KAFKA_VTYPE_HEADERS).headers = headers.get();
+  rdkafka::Failure error(rd_kafka_produceva(handle, parts.data(), count));
+  if (!error) (void)headers.release();
+  return error;
 }
 
 tl::expected<std::unique_ptr<Producer>, Error> Producer::Make(const KafkaOptions& options,
@@ -101,11 +125,9 @@ Producer::~Producer() {
 void Producer::OnReport(const rd_kafka_message_t* message) {
   const std::unique_ptr<OnDelivery> done(static_cast<OnDelivery*>(message->_private));
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    ++delivered_;
     if (done) (*done)(message->offset);
     return;
   }
-  ++failed_;
   const Error error =
       NotDelivered(rd_kafka_topic_name(message->rkt), message->err, rd_kafka_err2str(message->err));
   {
@@ -117,39 +139,20 @@ void Producer::OnReport(const rd_kafka_message_t* message) {
 
 tl::expected<void, Error> Producer::Send(const OutgoingRecord& record, OnDelivery done,
                                          Millis limit) {
-  const std::string topic(record.topic);
   auto held = done ? std::make_unique<OnDelivery>(std::move(done)) : nullptr;
-  std::vector<rd_kafka_vu_t> parts;
-  const auto part = [&parts](rd_kafka_vtype_t type) -> rd_kafka_vu_t& {
-    rd_kafka_vu_t one{};
-    one.vtype = type;
-    return parts.emplace_back(one);
-  };
-  part(RD_KAFKA_VTYPE_TOPIC).u.cstr = topic.c_str();
-  part(RD_KAFKA_VTYPE_MSGFLAGS).u.i = RD_KAFKA_MSG_F_COPY;
-  part(RD_KAFKA_VTYPE_OPAQUE).u.ptr = held.get();
-  if (record.partition) part(RD_KAFKA_VTYPE_PARTITION).u.i32 = *record.partition;
-  if (record.timestamp) part(RD_KAFKA_VTYPE_TIMESTAMP).u.i64 = record.timestamp->count();
-  parts.push_back(Bytes(RD_KAFKA_VTYPE_KEY, record.key));
-  parts.push_back(Bytes(RD_KAFKA_VTYPE_VALUE, record.value));
-  rdkafka::Headers headers = MakeHeaders(record.headers);
-  if (headers) part(RD_KAFKA_VTYPE_HEADERS).u.headers = headers.get();
   const auto end = std::chrono::steady_clock::now() + limit;
-  while (true) {
-    const rdkafka::Failure error(rd_kafka_produceva(handle_.get(), parts.data(), parts.size()));
-    if (!error) break;
+  while (const rdkafka::Failure error = Enqueue(handle_.get(), record, held.get())) {
     const auto code = rd_kafka_error_code(error.get());
     if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL) {
-      return tl::unexpected(NotDelivered(topic, code, rd_kafka_error_string(error.get())));
+      return tl::unexpected(NotDelivered(record.topic, code, rd_kafka_error_string(error.get())));
     }
     if (std::chrono::steady_clock::now() >= end) {
-      return tl::unexpected(
-          Error{"kafka_queue_full", "the brokers do not take records", topic, ""});
+      return tl::unexpected(Error{"kafka_queue_full", "the brokers do not take records",
+                                  std::string(record.topic), ""});
     }
     rd_kafka_poll(handle_.get(), 10);
   }
   (void)held.release();  // the delivery report owns it
-  (void)headers.release();
   rd_kafka_poll(handle_.get(), 0);
   return {};
 }
@@ -169,7 +172,8 @@ tl::expected<void, Error> Producer::Flush(Millis limit) {
   const std::lock_guard lock(mutex_);
   const auto failure = std::exchange(first_failure_, std::nullopt);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return tl::unexpected(Failed("flush", rd_kafka_err2str(error)));
+    return tl::unexpected(
+        Error{kFailed, fmt::format("flush: {}", rd_kafka_err2str(error)), "", ""});
   }
   if (failure) return tl::unexpected(*failure);
   return {};

@@ -1,7 +1,6 @@
 // Records into Kafka: for the demo, the bench and dead letters. Thread-safe.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -38,9 +37,10 @@ bool OfARecord(rd_kafka_resp_err_t code);
 // For a person: what an error of producing asks for; empty where it says all there is to say.
 std::string_view WhatToDoAbout(rd_kafka_resp_err_t error);
 
-// nullptr where there are none. They go to librdkafka as RD_KAFKA_VTYPE_HEADERS, never one by one:
-// 2.0.2 frees the latter twice when it refuses a record for its topic or partition.
-rdkafka::Headers MakeHeaders(const std::vector<HeaderView>& headers);
+// Queues a copy of it, for `topic` where that is given. `opaque` comes back in the delivery report.
+// Failure: it was not taken; __QUEUE_FULL passes. Null: it was.
+rdkafka::Failure Enqueue(rd_kafka_t* handle, const OutgoingRecord& record, void* opaque,
+                         rd_kafka_topic_t* topic = nullptr);
 
 class Producer {
  public:
@@ -74,16 +74,11 @@ class Producer {
   // Nothing is sent any more: another producer is needed.
   [[nodiscard]] bool failed_for_good() const;
 
-  [[nodiscard]] std::uint64_t delivered() const { return delivered_.load(); }
-  [[nodiscard]] std::uint64_t failed() const { return failed_.load(); }
-
  private:
   Producer() = default;
   void OnReport(const rd_kafka_message_t* message);
 
   rdkafka::Handle handle_;
-  std::atomic<std::uint64_t> delivered_ = 0;
-  std::atomic<std::uint64_t> failed_ = 0;
   std::mutex mutex_;
   std::optional<Error> first_failure_;  // since the last Flush; guarded by mutex_
 };

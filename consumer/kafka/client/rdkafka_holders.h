@@ -1,4 +1,4 @@
-// Owners for the C handles of librdkafka. Nothing here calls more than the matching destructor.
+// Owners for the C handles of librdkafka.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -36,6 +36,16 @@ using Headers = Holder<rd_kafka_headers_t, &rd_kafka_headers_destroy>;
 inline PartitionList MakeList(std::size_t capacity) {
   return PartitionList(rd_kafka_topic_partition_list_new(static_cast<int>(capacity)));
 }
+
+// A consumer that lives as long as somebody polls it. It is closed (left the group) by its thread
+// before that.
+using SharedConsumer = std::shared_ptr<rd_kafka_t>;
+
+// Where a topic was deleted under a consumer, librdkafka 2.0.2 may never come to the end of its own
+// threads: after three seconds such a consumer is left behind, with its threads. A process in which
+// that happened must end by _exit: static objects may not go under them.
+SharedConsumer ShareConsumer(rd_kafka_t* handle);
+int ConsumersLeftBehind();  // any thread
 
 }  // namespace fencepost::consumer::rdkafka
 

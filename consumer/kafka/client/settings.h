@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,7 +59,30 @@ bool KafkaClientHas(std::string_view feature);
 // Of librdkafka, at run time: "2.0.2".
 std::string KafkaClientVersion();
 
+// A limit as librdkafka takes it.
+inline int Ms(Millis limit) { return static_cast<int>(limit.count()); }
+
 // Starts a client, which then owns `conf`. Error: code "bad_config".
 tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::Conf& conf);
+
+// --- what a pipeline file may not pass through ---------------------------------------------------
+
+// It would break the guarantee, or has a key of its own. One list for lint and for the client.
+struct RefusedSetting {
+  std::string_view name;
+  std::string_view why;
+  std::string_view only_with = "";  // refused only where this key of the file is given
+};
+std::span<const RefusedSetting> RefusedSettings();
+
+// librdkafka takes `topic.NAME` for NAME.
+constexpr std::string_view SettingWithoutPrefix(std::string_view name) {
+  const bool prefixed = name.starts_with("topic.") && !name.starts_with("topic.metadata.") &&
+                        !name.starts_with("topic.blacklist");
+  return prefixed ? name.substr(6) : name;
+}
+
+// Why a setting is refused whatever else is given; nullopt: it may be set.
+std::optional<std::string_view> WhySettingRefused(std::string_view name);
 
 }  // namespace fencepost::consumer

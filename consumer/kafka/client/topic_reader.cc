@@ -12,7 +12,6 @@
 #include "consumer/kafka/client/message.h"
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/client/settings.h"
-#include "consumer/kafka/client/shared_consumer.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -23,19 +22,6 @@ using Clock = std::chrono::steady_clock;
 // nothing is committed under it.
 constexpr const char* kNoGroup = "fencepost-reader";
 constexpr int kTurnMs = 100;
-
-class Until {
- public:
-  explicit Until(Millis limit) : end_(Clock::now() + limit) {}
-  [[nodiscard]] bool Over() const { return Clock::now() >= end_; }
-  [[nodiscard]] int Ms() const {
-    const auto left = std::chrono::duration_cast<Millis>(end_ - Clock::now());
-    return static_cast<int>(std::max<std::int64_t>(left.count(), 1));
-  }
-
- private:
-  Clock::time_point end_;
-};
 
 // `error`: nullptr, or what becomes the newest trouble with the connections, as it is polled for;
 // it outlives the consumer.
@@ -59,29 +45,28 @@ tl::expected<rdkafka::SharedConsumer, Error> NewConsumer(const KafkaOptions& opt
   return rdkafka::ShareConsumer(handle->release());
 }
 
+}  // namespace
+
+class TopicReader::Until {
+ public:
+  explicit Until(Millis limit) : end_(Clock::now() + limit) {}
+  [[nodiscard]] bool Over() const { return Clock::now() >= end_; }
+  [[nodiscard]] int Ms() const {
+    const auto left = std::chrono::duration_cast<Millis>(end_ - Clock::now());
+    return static_cast<int>(std::max<std::int64_t>(left.count(), 1));
+  }
+
+ private:
+  Clock::time_point end_;
+};
+
 // Where a partition's end was when the reading began, and how far it is read.
-struct Reading {
+struct TopicReader::Reading {
   PartitionRange range;
   bool done = false;
 };
 
-}  // namespace
-
-struct TopicReader::Impl {
-  [[nodiscard]] Error Failed(rd_kafka_resp_err_t error, const std::string& where) const;
-  [[nodiscard]] tl::expected<PartitionRange, Error> RangeOf(const TopicPartition& where,
-                                                            const Until& until) const;
-  // nullptr: nothing came. An error that only says that brokers are away is kept for later.
-  tl::expected<rdkafka::Message, Error> Poll();
-  tl::expected<void, Error> Assign(const std::vector<Reading>& readings);
-  void Unassign() { rd_kafka_assign(consumer.get(), nullptr); }
-
-  KafkaOptions options;
-  std::string last_connection_error;
-  rdkafka::SharedConsumer consumer;  // goes before it
-};
-
-Error TopicReader::Impl::Failed(rd_kafka_resp_err_t error, const std::string& where) const {
+Error TopicReader::Failed(rd_kafka_resp_err_t error, const std::string& where) const {
   switch (error) {
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
@@ -95,18 +80,18 @@ Error TopicReader::Impl::Failed(rd_kafka_resp_err_t error, const std::string& wh
     case RD_KAFKA_RESP_ERR__TRANSPORT:
     case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
       return {"kafka_unreachable",
-              fmt::format("no broker of {} answers", fmt::join(options.brokers, ",")), where,
+              fmt::format("no broker of {} answers", fmt::join(options_.brokers, ",")), where,
               "check the addresses, and TLS and SASL"};
     default:
       return {"kafka_read", rd_kafka_err2str(error), where, ""};
   }
 }
 
-tl::expected<PartitionRange, Error> TopicReader::Impl::RangeOf(const TopicPartition& where,
-                                                               const Until& until) const {
+tl::expected<PartitionRange, Error> TopicReader::RangeOf(const TopicPartition& where,
+                                                         const Until& until) const {
   std::int64_t low = 0;
   std::int64_t high = 0;
-  const auto error = rd_kafka_query_watermark_offsets(consumer.get(), where.topic.c_str(),
+  const auto error = rd_kafka_query_watermark_offsets(consumer_.get(), where.topic.c_str(),
                                                       where.partition, &low, &high, until.Ms());
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return tl::unexpected(Failed(error, fmt::format("{}/{}", where.topic, where.partition)));
@@ -114,7 +99,7 @@ tl::expected<PartitionRange, Error> TopicReader::Impl::RangeOf(const TopicPartit
   return PartitionRange{where, low, std::max(low, high)};
 }
 
-tl::expected<void, Error> TopicReader::Impl::Assign(const std::vector<Reading>& readings) {
+tl::expected<void, Error> TopicReader::Assign(const std::vector<Reading>& readings) {
   const rdkafka::PartitionList list = rdkafka::MakeList(readings.size());
   for (const Reading& one : readings) {
     if (one.done) continue;
@@ -122,13 +107,13 @@ tl::expected<void, Error> TopicReader::Impl::Assign(const std::vector<Reading>& 
                                       one.range.where.partition)
         ->offset = one.range.first;
   }
-  const auto error = rd_kafka_assign(consumer.get(), list.get());
+  const auto error = rd_kafka_assign(consumer_.get(), list.get());
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, "assign"));
   return {};
 }
 
-tl::expected<rdkafka::Message, Error> TopicReader::Impl::Poll() {
-  rdkafka::Message message(rd_kafka_consumer_poll(consumer.get(), kTurnMs));
+tl::expected<rdkafka::Message, Error> TopicReader::Poll() {
+  rdkafka::Message message(rd_kafka_consumer_poll(consumer_.get(), kTurnMs));
   if (message == nullptr) return nullptr;
   const auto error = message->err;
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR || error == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
@@ -141,30 +126,26 @@ tl::expected<rdkafka::Message, Error> TopicReader::Impl::Poll() {
                       error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN ||
                       error == RD_KAFKA_RESP_ERR__RESOLVE || !ours;
   if (!passes) return tl::unexpected(Failed(error, where));
-  last_connection_error = rd_kafka_message_errstr(message.get());
+  last_connection_error_ = rd_kafka_message_errstr(message.get());
   return nullptr;
 }
 
-TopicReader::TopicReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-TopicReader::~TopicReader() = default;
-
 tl::expected<std::unique_ptr<TopicReader>, Error> TopicReader::Make(const KafkaOptions& kafka) {
-  auto impl = std::make_unique<Impl>();
-  auto consumer = NewConsumer(kafka, kNoGroup, &impl->last_connection_error);
+  auto made = std::unique_ptr<TopicReader>(new TopicReader(kafka));
+  auto consumer = NewConsumer(kafka, kNoGroup, &made->last_connection_error_);
   if (!consumer) return tl::unexpected(consumer.error());
-  impl->options = kafka;
-  impl->consumer = std::move(*consumer);
-  return std::unique_ptr<TopicReader>(new TopicReader(std::move(impl)));
+  made->consumer_ = std::move(*consumer);
+  return made;
 }
 
 tl::expected<std::vector<PartitionRange>, Error> TopicReader::Ranges(const std::string& topic,
                                                                      Millis limit) {
   const Until until(limit);
-  const auto count = AskPartitionCount(impl_->consumer.get(), topic, Millis(until.Ms()));
-  if (!count) return tl::unexpected(impl_->Failed(count.error(), topic));
+  const auto count = AskPartitionCount(consumer_.get(), topic, Millis(until.Ms()));
+  if (!count) return tl::unexpected(Failed(count.error(), topic));
   std::vector<PartitionRange> ranges;
   for (int p = 0; p < *count; ++p) {
-    auto range = impl_->RangeOf({topic, p}, until);
+    auto range = RangeOf({topic, p}, until);
     if (!range) return tl::unexpected(range.error());
     ranges.push_back(std::move(*range));
   }
@@ -183,19 +164,18 @@ tl::expected<void, Error> TopicReader::Read(const std::vector<PartitionRange>& r
     if (!readings.back().done) ++left;
   }
   if (left == 0) return {};
-  if (auto assigned = impl_->Assign(readings); !assigned) return assigned;
+  if (auto assigned = Assign(readings); !assigned) return assigned;
   tl::expected<void, Error> result;
   Until until(limit);
   while (left > 0) {
-    auto polled = impl_->Poll();
+    auto polled = Poll();
     if (!polled) {
       result = tl::unexpected(polled.error());
       break;
     }
     if (*polled == nullptr) {
       if (!until.Over()) continue;
-      result =
-          tl::unexpected(impl_->Failed(RD_KAFKA_RESP_ERR__TIMED_OUT, impl_->last_connection_error));
+      result = tl::unexpected(Failed(RD_KAFKA_RESP_ERR__TIMED_OUT, last_connection_error_));
       break;
     }
     until = Until(limit);
@@ -213,13 +193,13 @@ tl::expected<void, Error> TopicReader::Read(const std::vector<PartitionRange>& r
     ReadMessage(message, one.record);
     if (!visit(one)) break;
   }
-  impl_->Unassign();
+  rd_kafka_assign(consumer_.get(), nullptr);
   return result;
 }
 
 tl::expected<std::optional<TopicRecord>, Error> TopicReader::ReadOne(const TopicPartition& where,
                                                                      Offset offset, Millis limit) {
-  const auto range = impl_->RangeOf(where, Until(limit));
+  const auto range = RangeOf(where, Until(limit));
   if (!range) return tl::unexpected(range.error());
   if (offset < range->first || offset >= range->end) return std::nullopt;
   std::optional<TopicRecord> found;
@@ -238,7 +218,7 @@ tl::expected<std::optional<TopicRecord>, Error> TopicReader::ReadOne(const Topic
 tl::expected<std::optional<Offset>, Error> TopicReader::Committed(const std::string& group,
                                                                   const TopicPartition& where,
                                                                   Millis limit) {
-  const auto member = NewConsumer(impl_->options, group, nullptr);
+  const auto member = NewConsumer(options_, group, nullptr);
   if (!member) return tl::unexpected(member.error());
   const rdkafka::PartitionList list = rdkafka::MakeList(1);
   const auto* one =
@@ -246,24 +226,23 @@ tl::expected<std::optional<Offset>, Error> TopicReader::Committed(const std::str
   auto error = rd_kafka_committed(member->get(), list.get(), Until(limit).Ms());
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = one->err;
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return tl::unexpected(impl_->Failed(error, "group " + group));
+    return tl::unexpected(Failed(error, "group " + group));
   }
   if (one->offset < 0) return std::nullopt;
   return one->offset;
 }
 
 tl::expected<std::string, Error> TopicReader::ClusterId(Millis limit) {
-  char* id = rd_kafka_clusterid(impl_->consumer.get(), Until(limit).Ms());
+  char* id = rd_kafka_clusterid(consumer_.get(), Until(limit).Ms());
   if (id == nullptr) {
     // The reason came as an event meanwhile.
-    for (int turn = 0; turn < 5 && impl_->last_connection_error.empty(); ++turn) {
-      (void)impl_->Poll();
+    for (int turn = 0; turn < 5 && last_connection_error_.empty(); ++turn) {
+      (void)Poll();
     }
-    return tl::unexpected(
-        impl_->Failed(RD_KAFKA_RESP_ERR__TIMED_OUT, impl_->last_connection_error));
+    return tl::unexpected(Failed(RD_KAFKA_RESP_ERR__TIMED_OUT, last_connection_error_));
   }
   std::string copy(id);
-  rd_kafka_mem_free(impl_->consumer.get(), id);
+  rd_kafka_mem_free(consumer_.get(), id);
   return copy;
 }
 

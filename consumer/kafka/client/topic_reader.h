@@ -10,6 +10,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
@@ -31,7 +32,7 @@ class TopicReader {
  public:
   // Error: a setting that is refused. Nothing is asked of the brokers yet.
   static tl::expected<std::unique_ptr<TopicReader>, Error> Make(const KafkaOptions& kafka);
-  ~TopicReader();
+  ~TopicReader() = default;
   TopicReader(const TopicReader&) = delete;
   TopicReader& operator=(const TopicReader&) = delete;
 
@@ -51,9 +52,20 @@ class TopicReader {
   tl::expected<std::string, Error> ClusterId(Millis limit);
 
  private:
-  struct Impl;
-  explicit TopicReader(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  class Until;
+  struct Reading;
+
+  explicit TopicReader(const KafkaOptions& kafka) : options_(kafka) {}
+  [[nodiscard]] Error Failed(rd_kafka_resp_err_t error, const std::string& where) const;
+  [[nodiscard]] tl::expected<PartitionRange, Error> RangeOf(const TopicPartition& where,
+                                                            const Until& until) const;
+  // nullptr: nothing came. An error that only says that brokers are away is kept for later.
+  tl::expected<rdkafka::Message, Error> Poll();
+  tl::expected<void, Error> Assign(const std::vector<Reading>& readings);
+
+  const KafkaOptions options_;
+  std::string last_connection_error_;
+  rdkafka::SharedConsumer consumer_;  // goes before it
 };
 
 }  // namespace fencepost::consumer

@@ -12,7 +12,7 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/kafka/client/shared_consumer.h"
+#include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/log_identity/log_sample.h"
 #include "consumer/pipeline/options.h"
 #include "locking/base/error.h"

@@ -1,17 +1,10 @@
 #include "consumer/kafka/output/dead_letter_publisher.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <thread>
-#include <utility>
+#include <iterator>
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/client/producer.h"
 #include "consumer/kafka/output/dead_letter_record.h"
 #include "locking/base/planted.h"
 
@@ -52,61 +45,24 @@ bool RejectedForContent(const Error& error) {
 
 }  // namespace
 
-struct DeadLetterPublisher::Impl {
-  struct Entry {
-    DeadLetter letter;
-    Clock::time_point due;
-    Millis backoff{0};   // 0: not refused yet
-    bool alone = false;  // it was in a batch that was refused for what was in it
-    std::size_t max_error = kMaxErrorHeader;
-    std::string stuck;  // rejected because of the record itself: what is needed; else empty
-    std::optional<tl::expected<Offset, Error>> outcome;
-  };
+DeadLetterPublisher::DeadLetterPublisher(const KafkaOptions& kafka, DeadLetterOptions options,
+                                         std::string pipeline, ConsumerObserver* observer,
+                                         Outcome outcome, State state)
+    : kafka_(kafka),
+      options_(std::move(options)),
+      pipeline_(std::move(pipeline)),
+      observer_(observer),
+      outcome_(std::move(outcome)),
+      state_(std::move(state)) {}
 
-  Impl(const KafkaOptions& kafka_options, DeadLetterOptions dead_letter_options, std::string name,
-       ConsumerObserver* watcher, Outcome on_outcome, State on_state)
-      : kafka(kafka_options),
-        options(std::move(dead_letter_options)),
-        pipeline(std::move(name)),
-        observer(watcher),
-        tell(std::move(on_outcome)),
-        state(std::move(on_state)) {}
+DeadLetterPublisher::~DeadLetterPublisher() { Stop(); }
 
-  void Run();
-  void Revive(bool some_alone);
-  std::vector<Entry> TakeDue();
-  bool Send(std::vector<Entry>& batch);
-  void SendOne(Producer& by, Entry& entry, std::size_t& out);
-  void HandleOutcomes(std::vector<Entry> batch);
-  bool RetryAloneOrShorter(Entry& entry) const;
-  void Refused(Entry entry);
-  void TellState(const std::string& why_down);
-  bool Stopping() {
-    const std::lock_guard lock(mutex);
-    return stopping;
-  }
+bool DeadLetterPublisher::Stopping() {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
+}
 
-  const KafkaOptions kafka;
-  const DeadLetterOptions options;
-  const std::string pipeline;
-  ConsumerObserver* const observer;
-  const Outcome tell;
-  const State state;
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<DeadLetter> arrived;  // guarded by mutex
-  std::set<std::uint64_t> dropped;  // guarded by mutex; what has arrived before
-  bool stopping = false;            // guarded by mutex
-
-  std::unique_ptr<Producer> producer;
-  std::unique_ptr<Producer> unbatched;  // for those that go alone; made when the first one does
-  std::vector<Entry> waiting;           // in the order of arrival
-  std::pair<bool, std::string> told{true, ""};
-  std::thread thread;
-};
-
-void DeadLetterPublisher::Impl::Run() {
+void DeadLetterPublisher::Run() {
   for (;;) {
     std::vector<Entry> batch = TakeDue();
     if (Stopping()) return;
@@ -114,59 +70,60 @@ void DeadLetterPublisher::Impl::Run() {
     const bool again = std::any_of(batch.begin(), batch.end(), [](const Entry& entry) {
       return entry.backoff.count() > 0 && entry.stuck.empty();
     });
-    if (again) producer->LookFor(options.topic, kLookFor);
+    if (again) producer_->LookFor(options_.topic, kLookFor);
     if (!Send(batch)) return;
     HandleOutcomes(std::move(batch));
   }
 }
 
 // A producer that can send no more gives way to a new one.
-void DeadLetterPublisher::Impl::Revive(bool some_alone) {
-  if (producer->failed_for_good()) {
-    if (auto made = Producer::Make(kafka, Settings(kafka))) producer = std::move(*made);
+void DeadLetterPublisher::Revive(bool some_alone) {
+  if (producer_->failed_for_good()) {
+    if (auto made = Producer::Make(kafka_, Settings(kafka_))) producer_ = std::move(*made);
   }
-  if (some_alone && (unbatched == nullptr || unbatched->failed_for_good())) {
-    if (auto made = Producer::Make(kafka, UnbatchedSettings(kafka))) unbatched = std::move(*made);
+  if (some_alone && (unbatched_ == nullptr || unbatched_->failed_for_good())) {
+    if (auto made = Producer::Make(kafka_, UnbatchedSettings(kafka_)))
+      unbatched_ = std::move(*made);
   }
 }
 
 // Waits for a letter that is due. Those that were never refused are due at once: one that nobody
 // takes does not hold the others back.
-std::vector<DeadLetterPublisher::Impl::Entry> DeadLetterPublisher::Impl::TakeDue() {
+std::vector<DeadLetterPublisher::Entry> DeadLetterPublisher::TakeDue() {
   const auto wake_at = [this] {
     auto at = Clock::time_point::max();
-    for (const Entry& entry : waiting) at = std::min(at, entry.due);
+    for (const Entry& entry : waiting_) at = std::min(at, entry.due);
     return at;
   };
   {
-    std::unique_lock lock(mutex);
-    const auto woken = [this] { return stopping || !arrived.empty() || !dropped.empty(); };
-    if (waiting.empty()) {
-      changed.wait(lock, woken);
+    std::unique_lock lock(mutex_);
+    const auto woken = [this] { return stopping_ || !arrived_.empty() || !dropped_.empty(); };
+    if (waiting_.empty()) {
+      changed_.wait(lock, woken);
     } else {
-      changed.wait_until(lock, wake_at(), woken);
+      changed_.wait_until(lock, wake_at(), woken);
     }
-    for (DeadLetter& letter : arrived) waiting.emplace_back().letter = std::move(letter);
-    arrived.clear();
+    for (DeadLetter& letter : arrived_) waiting_.emplace_back().letter = std::move(letter);
+    arrived_.clear();
     // What is not here any more was published.
-    std::erase_if(waiting,
-                  [this](const Entry& entry) { return dropped.contains(entry.letter.id); });
-    dropped.clear();
+    std::erase_if(waiting_,
+                  [this](const Entry& entry) { return dropped_.contains(entry.letter.id); });
+    dropped_.clear();
   }
   const auto now = Clock::now();
   std::vector<Entry> due;
   std::vector<Entry> rest;
-  for (Entry& entry : waiting) {
+  for (Entry& entry : waiting_) {
     (entry.due <= now && due.size() < kBatch ? due : rest).push_back(std::move(entry));
   }
-  waiting = std::move(rest);
+  waiting_ = std::move(rest);
   return due;
 }
 
 // Returns when each has its outcome; false: stopped before that.
-bool DeadLetterPublisher::Impl::Send(std::vector<Entry>& batch) {
+bool DeadLetterPublisher::Send(std::vector<Entry>& batch) {
   for (const bool alone : {false, true}) {
-    std::unique_ptr<Producer>& by = alone && unbatched != nullptr ? unbatched : producer;
+    std::unique_ptr<Producer>& by = alone && unbatched_ != nullptr ? unbatched_ : producer_;
     std::size_t out = 0;
     for (Entry& entry : batch) {
       if (entry.alone == alone) SendOne(*by, entry, out);
@@ -182,8 +139,8 @@ bool DeadLetterPublisher::Impl::Send(std::vector<Entry>& batch) {
   return true;
 }
 
-void DeadLetterPublisher::Impl::SendOne(Producer& by, Entry& entry, std::size_t& out) {
-  const DeadLetterRecord record(options.topic, entry.letter, pipeline, entry.max_error);
+void DeadLetterPublisher::SendOne(Producer& by, Entry& entry, std::size_t& out) {
+  const DeadLetterRecord record(options_.topic, entry.letter, pipeline_, entry.max_error);
   ++out;
   const auto sent = by.Send(
       record.outgoing(),
@@ -197,7 +154,7 @@ void DeadLetterPublisher::Impl::SendOne(Producer& by, Entry& entry, std::size_t&
   --out;
 }
 
-void DeadLetterPublisher::Impl::HandleOutcomes(std::vector<Entry> batch) {
+void DeadLetterPublisher::HandleOutcomes(std::vector<Entry> batch) {
   Ids done;
   Ids refused;
   std::string why_down;
@@ -206,7 +163,7 @@ void DeadLetterPublisher::Impl::HandleOutcomes(std::vector<Entry> batch) {
       done.push_back(entry.letter.id);
     } else if (RetryAloneOrShorter(entry)) {
       entry.outcome.reset();
-      waiting.push_back(std::move(entry));
+      waiting_.push_back(std::move(entry));
     } else {
       if (RejectedForContent(entry.outcome->error())) {
         refused.push_back(entry.letter.id);
@@ -216,12 +173,12 @@ void DeadLetterPublisher::Impl::HandleOutcomes(std::vector<Entry> batch) {
       Refused(std::move(entry));
     }
   }
-  if (!batch.empty()) tell(std::move(done), std::move(refused));
+  if (!batch.empty()) outcome_(std::move(done), std::move(refused));
   TellState(why_down);
 }
 
 // It goes again at once, in a smaller form than the one that was refused; false: there is none.
-bool DeadLetterPublisher::Impl::RetryAloneOrShorter(Entry& entry) const {
+bool DeadLetterPublisher::RetryAloneOrShorter(Entry& entry) const {
   const Error& error = entry.outcome->error();
   if (!RejectedForContent(error)) return false;
   if (!std::exchange(entry.alone, true)) return true;
@@ -231,90 +188,83 @@ bool DeadLetterPublisher::Impl::RetryAloneOrShorter(Entry& entry) const {
   return shorter.has_value();
 }
 
-void DeadLetterPublisher::Impl::Refused(Entry entry) {
+void DeadLetterPublisher::Refused(Entry entry) {
   const Error& error = entry.outcome->error();
   std::string text = "cannot be published as a dead letter: " + error.Line();
   entry.stuck.clear();
   if (RejectedForContent(error)) {
-    const DeadLetterRecord record(options.topic, entry.letter, pipeline);
+    const DeadLetterRecord record(options_.topic, entry.letter, pipeline_);
     const std::string need = error.code == Producer::kTooLarge
                                  ? fmt::format("raise max.message.bytes of {} to at least {}",
-                                               options.topic, record.BatchBytes())
-                                 : fmt::format("let {} take it ({})", options.topic, error.what);
+                                               options_.topic, record.BatchBytes())
+                                 : fmt::format("let {} take it ({})", options_.topic, error.what);
     text = "cannot be published as a dead letter, and waits: " + need;
     entry.stuck = fmt::format("{} waits: {}",
                               SourceText(entry.letter.where, entry.letter.record.offset), need);
   }
-  observer->OnDeadLetterError();
-  observer->OnRetry(RetryStage::kDeadLetter);
-  observer->OnRecordNote(entry.stuck.empty() ? locking::Severity::kWarn : locking::Severity::kError,
-                         "dead_letter_failed", text,
-                         {.where = entry.letter.where,
-                          .offset = entry.letter.record.offset,
-                          .record_id = entry.letter.record_id,
-                          .token = entry.letter.token,
-                          .attempt = entry.letter.attempts});
+  observer_->OnDeadLetterError();
+  observer_->OnRetry(RetryStage::kDeadLetter);
+  observer_->OnRecordNote(
+      entry.stuck.empty() ? locking::Severity::kWarn : locking::Severity::kError,
+      "dead_letter_failed", text,
+      {.where = entry.letter.where,
+       .offset = entry.letter.record.offset,
+       .record_id = entry.letter.record_id,
+       .token = entry.letter.token,
+       .attempt = entry.letter.attempts});
   entry.backoff = std::clamp(entry.backoff * 2, kFirstBackoff,
                              entry.stuck.empty() ? kMaxBackoff : kMaxBackoffOfOne);
   entry.due = Clock::now() + entry.backoff;
   entry.outcome.reset();
-  waiting.push_back(std::move(entry));
+  waiting_.push_back(std::move(entry));
 }
 
 // `why_down`: of this round; empty where nothing says again that the brokers take no letters.
-void DeadLetterPublisher::Impl::TellState(const std::string& why_down) {
+void DeadLetterPublisher::TellState(const std::string& why_down) {
   const Entry* stuck = nullptr;
   bool down = false;
-  for (const Entry& entry : waiting) {
+  for (const Entry& entry : waiting_) {
     if (!entry.stuck.empty() && stuck == nullptr) stuck = &entry;
     if (entry.stuck.empty() && entry.backoff.count() > 0) down = true;
   }
   std::pair<bool, std::string> now{!down, stuck == nullptr ? "" : stuck->stuck};
-  if (down) now.second = why_down.empty() ? told.second : why_down;
-  if (now == told) return;
-  told = std::move(now);
-  state(told.first, told.second);
+  if (down) now.second = why_down.empty() ? told_.second : why_down;
+  if (now == told_) return;
+  told_ = std::move(now);
+  state_(told_.first, told_.second);
 }
 
-DeadLetterPublisher::DeadLetterPublisher(const KafkaOptions& kafka, DeadLetterOptions options,
-                                         std::string pipeline, ConsumerObserver* observer,
-                                         Outcome outcome, State state)
-    : impl_(std::make_unique<Impl>(kafka, std::move(options), std::move(pipeline), observer,
-                                   std::move(outcome), std::move(state))) {}
-
-DeadLetterPublisher::~DeadLetterPublisher() { Stop(); }
-
 tl::expected<void, Error> DeadLetterPublisher::Start() {
-  auto made = Producer::Make(impl_->kafka, Settings(impl_->kafka));
+  auto made = Producer::Make(kafka_, Settings(kafka_));
   if (!made) return tl::unexpected(made.error());
-  impl_->producer = std::move(*made);
-  impl_->thread = std::thread([this] { impl_->Run(); });
+  producer_ = std::move(*made);
+  thread_ = std::thread([this] { Run(); });
   return {};
 }
 
 void DeadLetterPublisher::Publish(std::vector<DeadLetter> letters) {
   {
-    const std::lock_guard lock(impl_->mutex);
-    std::move(letters.begin(), letters.end(), std::back_inserter(impl_->arrived));
+    const std::lock_guard lock(mutex_);
+    std::move(letters.begin(), letters.end(), std::back_inserter(arrived_));
   }
-  impl_->changed.notify_one();
+  changed_.notify_one();
 }
 
 void DeadLetterPublisher::Drop(Ids ids) {
   {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->dropped.insert(ids.begin(), ids.end());
+    const std::lock_guard lock(mutex_);
+    dropped_.insert(ids.begin(), ids.end());
   }
-  impl_->changed.notify_one();
+  changed_.notify_one();
 }
 
 void DeadLetterPublisher::Stop() {
   {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->stopping = true;
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
   }
-  impl_->changed.notify_one();
-  if (impl_->thread.joinable()) impl_->thread.join();
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace fencepost::consumer

@@ -14,14 +14,22 @@
 // one partition, in the order of Publish unless one of them had to be tried again.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <tl/expected.hpp>
 
+#include "consumer/kafka/client/producer.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/record/dead_letter.h"
@@ -55,8 +63,45 @@ class DeadLetterPublisher {
   void Stop();
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Entry {
+    DeadLetter letter;
+    std::chrono::steady_clock::time_point due;
+    Millis backoff{0};   // 0: not refused yet
+    bool alone = false;  // it was in a batch that was refused for what was in it
+    std::size_t max_error = kMaxErrorHeader;
+    std::string stuck;  // rejected because of the record itself: what is needed; else empty
+    std::optional<tl::expected<Offset, Error>> outcome;
+  };
+
+  void Run();
+  void Revive(bool some_alone);
+  std::vector<Entry> TakeDue();
+  bool Send(std::vector<Entry>& batch);
+  void SendOne(Producer& by, Entry& entry, std::size_t& out);
+  void HandleOutcomes(std::vector<Entry> batch);
+  bool RetryAloneOrShorter(Entry& entry) const;
+  void Refused(Entry entry);
+  void TellState(const std::string& why_down);
+  bool Stopping();
+
+  const KafkaOptions kafka_;
+  const DeadLetterOptions options_;
+  const std::string pipeline_;
+  ConsumerObserver* const observer_;
+  const Outcome outcome_;
+  const State state_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<DeadLetter> arrived_;  // guarded by mutex_
+  std::set<std::uint64_t> dropped_;  // guarded by mutex_; what has arrived before
+  bool stopping_ = false;            // guarded by mutex_
+
+  std::unique_ptr<Producer> producer_;
+  std::unique_ptr<Producer> unbatched_;  // for those that go alone; made when the first one does
+  std::vector<Entry> waiting_;           // in the order of arrival
+  std::pair<bool, std::string> told_{true, ""};
+  std::thread thread_;
 };
 
 }  // namespace fencepost::consumer

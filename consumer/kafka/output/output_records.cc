@@ -8,15 +8,14 @@ OutputRecords::OutputRecords(const KafkaOutputOptions& options, std::string_view
                              RecordEncoder* encoder, bool key_is_json)
     : options_(options), worker_(worker), encoder_(encoder), key_is_json_(key_is_json) {}
 
-void OutputRecords::Begin(const WriteItem& item, rd_kafka_topic_t* topic) {
+void OutputRecords::Begin(const WriteItem& item) {
   item_ = &item;
   next_ = 0;
   count_ = CountValues(item);
-  produced_.topic = topic;
   produced_.timestamp = item.record->timestamp;
 }
 
-tl::expected<const ProducedRecord*, EncodeProblem> OutputRecords::Next() {
+tl::expected<const OutgoingRecord*, EncodeProblem> OutputRecords::Next() {
   current_ = ValueOf(*item_, next_++);
   evaluator_.Begin(ContextOf(*item_, worker_, current_));
   const Bytes key = Key();
@@ -98,15 +97,6 @@ OutputRecords::Bytes OutputRecords::Select(const Selector& selector, const char*
   const auto found = evaluator_.Append(selector, buffer);
   if (!found) return ProblemOf(what, selector, found.error());
   return *found ? Bytes(buffer) : std::nullopt;
-}
-
-const ProducedRecord& OutputRecords::Of(const OutgoingRecord& record, rd_kafka_topic_t* topic) {
-  produced_.topic = topic;
-  produced_.key = record.key;
-  produced_.value = record.value;
-  produced_.timestamp = record.timestamp;
-  produced_.headers = record.headers;
-  return produced_;
 }
 
 }  // namespace fencepost::consumer

@@ -12,7 +12,6 @@
 
 #include "consumer/encode/record_encoder.h"
 #include "consumer/kafka/client/producer.h"
-#include "consumer/kafka/output/transactional_producer.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/rows/item_values.h"
 #include "consumer/pipeline/options.h"
@@ -28,14 +27,10 @@ class OutputRecords {
                 bool key_is_json);
 
   // Begin, then Next until AtEnd. What the item points at stays good meanwhile.
-  void Begin(const WriteItem& item, rd_kafka_topic_t* topic);
+  void Begin(const WriteItem& item);
   [[nodiscard]] bool AtEnd() const { return next_ >= count_; }
   // Good until the next call. Error: the item is bad.
-  tl::expected<const ProducedRecord*, EncodeProblem> Next();
-
-  // The same for a record that needs no selectors (a dead letter). Good until the next call, and as
-  // long as what `record` points at.
-  const ProducedRecord& Of(const OutgoingRecord& record, rd_kafka_topic_t* topic);
+  tl::expected<const OutgoingRecord*, EncodeProblem> Next();
 
  private:
   using Bytes = tl::expected<std::optional<std::string_view>, EncodeProblem>;
@@ -54,7 +49,7 @@ class OutputRecords {
   std::size_t next_ = 0;
   std::size_t count_ = 0;
   ItemValue current_;  // the handler's value, or the record's own
-  ProducedRecord produced_;
+  OutgoingRecord produced_;
   std::string key_, value_, json_;
   std::vector<std::string> headers_;
 };

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/output/dead_letter_record.h"
 #include "consumer/kafka/source/offset_committer.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
@@ -156,9 +155,9 @@ Trouble KafkaOutput::ProduceItem(const WriteItem& item, std::uint32_t index) {
     FENCEPOST_CHECK(live_.dead_letters != nullptr, "a dead letter without a topic for it");
     const DeadLetterRecord letter(dead_letter_topic_, *item.dead_letter, pipeline_,
                                   held_.ErrorBytes(item));
-    return ProduceOne(records_.Of(letter.outgoing(), live_.dead_letters.get()), index);
+    return ProduceOne(live_.dead_letters.get(), letter.outgoing(), index);
   }
-  records_.Begin(item, live_.topic.get());
+  records_.Begin(item);
   while (!records_.AtEnd()) {
     const auto record = records_.Next();
     if (!record) {
@@ -167,16 +166,17 @@ Trouble KafkaOutput::ProduceItem(const WriteItem& item, std::uint32_t index) {
                                   .detail = record.error().detail});
       return Trouble{Trouble::Of::kRecords};
     }
-    if (const Trouble trouble = ProduceOne(**record, index)) return trouble;
+    if (const Trouble trouble = ProduceOne(live_.topic.get(), **record, index)) return trouble;
   }
   return {};
 }
 
-Trouble KafkaOutput::ProduceOne(const ProducedRecord& record, std::uint32_t index) {
+Trouble KafkaOutput::ProduceOne(rd_kafka_topic_t* topic, const OutgoingRecord& record,
+                                std::uint32_t index) {
   if (!bad_.empty()) return {};  // it will be aborted anyway
   largest_ = std::max(largest_, record.value ? record.value->size() : 0);
   for (;;) {
-    const auto error = live_.producer->Produce(record, index);
+    const auto error = live_.producer->Produce(topic, record, index);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
     if (OfARecord(error)) {
       bad_.emplace(index, Refusal{rd_kafka_err2str(error), error});

@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "consumer/kafka/client/rdkafka_holders.h"
-#include "consumer/kafka/output/held_letters.h"
+#include "consumer/kafka/output/dead_letter_record.h"
 #include "consumer/kafka/output/output_records.h"
-#include "consumer/kafka/output/transaction_errors.h"
 #include "consumer/kafka/output/transactional_output.h"
 #include "consumer/kafka/output/transactional_producer.h"
 
@@ -86,7 +85,7 @@ class KafkaOutput final : public Output {
 
   Trouble ProduceAll(const WriteRequest& request);
   Trouble ProduceItem(const WriteItem& item, std::uint32_t index);
-  Trouble ProduceOne(const ProducedRecord& record, std::uint32_t index);
+  Trouble ProduceOne(rd_kafka_topic_t* topic, const OutgoingRecord& record, std::uint32_t index);
   Trouble SendOffsets(const WriteRequest& request, const GroupMetadata& metadata);
   Outcomes EndByCommit(const WriteRequest& request);
   Outcomes EndByAbort(const WriteRequest& request, const Trouble& trouble);

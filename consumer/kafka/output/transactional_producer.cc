@@ -2,23 +2,18 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "consumer/kafka/client/admin.h"
-#include "consumer/kafka/client/producer.h"
 
 namespace fencepost::consumer {
 namespace {
 
 constexpr int kLastAbortMs = 500;
 static_assert(sizeof(void*) == 8, "a report carries the transaction and the item in one pointer");
-
-int Ms(std::chrono::milliseconds limit) { return static_cast<int>(limit.count()); }
-
-void SetBytes(rd_kafka_vu_t& part, const std::optional<std::string_view>& bytes) {
-  const char* data = bytes && bytes->data() == nullptr ? "" : bytes ? bytes->data() : nullptr;
-  part.u.mem.ptr = const_cast<char*>(data);  // null bytes and no bytes are different things
-  part.u.mem.size = bytes ? bytes->size() : 0;
-}
 
 }  // namespace
 
@@ -107,27 +102,12 @@ TransactionStep TransactionalProducer::Begin() {
   return step;
 }
 
-rd_kafka_resp_err_t TransactionalProducer::Produce(const ProducedRecord& record,
+rd_kafka_resp_err_t TransactionalProducer::Produce(rd_kafka_topic_t* topic,
+                                                   const OutgoingRecord& record,
                                                    std::uint32_t item) {
-  const auto part = [this](rd_kafka_vtype_t type) -> rd_kafka_vu_t& {
-    rd_kafka_vu_t one{};
-    one.vtype = type;
-    return parts_.emplace_back(one);
-  };
-  parts_.clear();
-  part(RD_KAFKA_VTYPE_RKT).u.rkt = record.topic;
-  part(RD_KAFKA_VTYPE_MSGFLAGS).u.i = RD_KAFKA_MSG_F_COPY;
   const std::uint64_t tag = std::uint64_t{transaction_} << 32 | item;
-  part(RD_KAFKA_VTYPE_OPAQUE).u.ptr = reinterpret_cast<void*>(tag);
-  if (record.timestamp) part(RD_KAFKA_VTYPE_TIMESTAMP).u.i64 = record.timestamp->count();
-  SetBytes(part(RD_KAFKA_VTYPE_KEY), record.key);
-  SetBytes(part(RD_KAFKA_VTYPE_VALUE), record.value);
-  rdkafka::Headers headers = MakeHeaders(record.headers);
-  if (headers) part(RD_KAFKA_VTYPE_HEADERS).u.headers = headers.get();
-  const rdkafka::Failure error(rd_kafka_produceva(handle_.get(), parts_.data(), parts_.size()));
-  if (error) return rd_kafka_error_code(error.get());
-  (void)headers.release();
-  return RD_KAFKA_RESP_ERR_NO_ERROR;
+  const auto error = Enqueue(handle_.get(), record, reinterpret_cast<void*>(tag), topic);
+  return error ? rd_kafka_error_code(error.get()) : RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 void TransactionalProducer::OnReport(const rd_kafka_message_t* message) {
@@ -160,6 +140,87 @@ TransactionStep TransactionalProducer::Abort(std::chrono::milliseconds limit) {
   auto step = Step(rd_kafka_abort_transaction(handle_.get(), Ms(limit)));
   open_ = step.kind == TransactionStep::Kind::kAgain;
   return step;
+}
+
+// --- errors in words for a person ----------------------------------------------------------------
+
+bool Purged(rd_kafka_resp_err_t code) {
+  return code == RD_KAFKA_RESP_ERR__PURGE_QUEUE || code == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT;
+}
+
+OutputError ErrorOfBatch(const std::string& why, const std::string& topic) {
+  return {
+      .error = {"kafka_output",
+                fmt::format("a batch was refused ({}); its records are written one by one", why),
+                topic, ""},
+      .retry_at_once = true};
+}
+
+OutputError ErrorOfLetter(const std::string& record, const std::string& why,
+                          const std::string& topic, std::uint64_t needed) {
+  return {
+      .error = {"dead_letter_failed",
+                fmt::format("the dead letter of {} is refused ({}), and its partition waits for "
+                            "it",
+                            record, why),
+                topic,
+                needed == 0
+                    ? "let the topic take it"
+                    : fmt::format("raise max.message.bytes of {} to at least {}", topic, needed)},
+      .retry_at_once = true};
+}
+
+OutputError ErrorOfTopic(const std::string& topic, const char* where, rd_kafka_resp_err_t code) {
+  if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
+    return {.error = {"unknown_topic", fmt::format("topic '{}' does not exist (yet)", topic), where,
+                      "create it, it is looked for again by itself"}};
+  }
+  return {.error = {"kafka_output", fmt::format("topic '{}': {}", topic, rd_kafka_err2str(code)),
+                    where, ""}};
+}
+
+Error ErrorOfInit(const TransactionOwner& who, const TransactionStep& step) {
+  std::string hint;
+  switch (step.code) {
+    case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+      hint = fmt::format("grant WRITE and DESCRIBE on transactional.id '{}' (or the prefix '{}.')",
+                         who.transactional_id, who.pipeline);
+      break;
+    case RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT:
+      hint = fmt::format(
+          "transaction_timeout ({} ms) is above the brokers' transaction.max.timeout.ms",
+          who.timeout.count());
+      break;
+    default:
+      break;
+  }
+  return {"kafka_output", fmt::format("transactions cannot be started: {}", step.text),
+          fmt::format("{}", fmt::join(who.brokers, ",")), std::move(hint)};
+}
+
+Error ErrorOfSilence(const TransactionOwner& who, std::string_view doing) {
+  return {"kafka_output",
+          fmt::format("the brokers have not answered the {} of a transaction", doing),
+          fmt::format("{}", fmt::join(who.brokers, ",")), ""};
+}
+
+Error ErrorOfTheEnd(const TransactionOwner& who, const TransactionStep& step, bool outlived) {
+  const bool fenced = step.code == RD_KAFKA_RESP_ERR__FENCED ||
+                      step.code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH ||
+                      step.code == RD_KAFKA_RESP_ERR_PRODUCER_FENCED;
+  if (!fenced) return {"kafka_fatal", step.text, "output.kafka", "start the worker again"};
+  if (outlived) {
+    return {"transaction_timed_out",
+            fmt::format("a transaction of transactional.id {} outlived its timeout of {} ms, so "
+                        "the brokers aborted it (the worker was stalled, or they were away)",
+                        who.transactional_id, who.timeout.count()),
+            "output.kafka", "start the worker again"};
+  }
+  return {
+      "producer_fenced",
+      fmt::format("another worker took over transactional.id {}: two workers run under the name {}",
+                  who.transactional_id, who.worker),
+      "output.kafka", "give each worker a name of its own (--worker)"};
 }
 
 }  // namespace fencepost::consumer

@@ -5,6 +5,7 @@
 // until it ends otherwise, and no other one meanwhile (but for SendOffsets, which starts again).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,8 +15,10 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/kafka/client/producer.h"
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/client/settings.h"
+#include "consumer/outputs/output.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
@@ -35,14 +38,6 @@ struct TransactionStep {
   std::string text;  // librdkafka's
 
   [[nodiscard]] bool done() const { return kind == Kind::kDone; }
-};
-
-struct ProducedRecord {
-  rd_kafka_topic_t* topic = nullptr;
-  std::optional<std::string_view> key;
-  std::optional<std::string_view> value;
-  std::vector<HeaderView> headers;
-  std::optional<std::chrono::milliseconds> timestamp;
 };
 
 // How records go into batches: refused ones are found by sending each alone, or less at a time.
@@ -76,7 +71,8 @@ class TransactionalProducer {
   TransactionStep Init(std::chrono::milliseconds limit);
   TransactionStep Begin();
   // Queues a copy. `item` comes back in failures(). __QUEUE_FULL: Poll, and again.
-  rd_kafka_resp_err_t Produce(const ProducedRecord& record, std::uint32_t item);
+  rd_kafka_resp_err_t Produce(rd_kafka_topic_t* topic, const OutgoingRecord& record,
+                              std::uint32_t item);
   void Poll(std::chrono::milliseconds wait);
   // Waits for what is queued and in flight; false: some still is.
   bool Flush(std::chrono::milliseconds limit);
@@ -98,7 +94,35 @@ class TransactionalProducer {
   std::uint32_t transaction_ = 0;  // counted, so that a late report is not taken for this one's
   bool open_ = false;              // a transaction whose end was not asked for
   std::vector<Failure> failures_;
-  std::vector<rd_kafka_vu_t> parts_;
 };
+
+// --- errors in words for a person ----------------------------------------------------------------
+
+// The record was dropped here, because its transaction failed.
+bool Purged(rd_kafka_resp_err_t code);
+
+struct TransactionOwner {
+  const std::string& transactional_id;
+  const std::string& pipeline;
+  const std::string& worker;
+  const std::vector<std::string>& brokers;
+  std::chrono::milliseconds timeout;
+};
+
+// A batch was refused for what is in it: its records go again at once, one by one.
+OutputError ErrorOfBatch(const std::string& why, const std::string& topic);
+// The dead letter of this record is refused alone, and waits: "dead_letter_failed". `needed`: bytes
+// that the topic must allow; 0: it is not too large. The rest goes again at once.
+OutputError ErrorOfLetter(const std::string& record, const std::string& why,
+                          const std::string& topic, std::uint64_t needed);
+// The topic is not there, or not to be written: asked for again by itself. `where`: its key.
+OutputError ErrorOfTopic(const std::string& topic, const char* where, rd_kafka_resp_err_t code);
+// Transactions could not be started: retried until the operator fixes it.
+Error ErrorOfInit(const TransactionOwner& who, const TransactionStep& step);
+// No answer to a commit or an abort yet.
+Error ErrorOfSilence(const TransactionOwner& who, std::string_view doing);
+// The producer is at its end: "producer_fenced", "transaction_timed_out" (it was fenced, and the
+// transaction had outlived its timeout), "kafka_fatal".
+Error ErrorOfTheEnd(const TransactionOwner& who, const TransactionStep& step, bool outlived);
 
 }  // namespace fencepost::consumer

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/client/shared_consumer.h"
+#include "consumer/kafka/client/rdkafka_holders.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {

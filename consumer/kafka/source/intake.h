@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "consumer/kafka/client/rdkafka_holders.h"
-#include "consumer/kafka/client/shared_consumer.h"
 #include "consumer/kafka/log_identity/log_sample.h"
 #include "consumer/kafka/source/source.h"
 

@@ -14,7 +14,6 @@
 
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/client/settings.h"
-#include "consumer/kafka/client/shared_consumer.h"
 #include "consumer/kafka/log_identity/log_reader.h"
 #include "consumer/kafka/log_identity/log_samples.h"
 #include "consumer/kafka/source/initial_offsets.h"

@@ -8,7 +8,7 @@
 
 #include "config/schema/schema.h"
 #include "config/text/finding.h"
-#include "consumer/kafka/client/refused_settings.h"
+#include "consumer/kafka/client/settings.h"
 
 namespace fencepost::config {
 namespace {

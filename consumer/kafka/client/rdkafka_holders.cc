@@ -1,4 +1,4 @@
-#include "consumer/kafka/client/shared_consumer.h"
+#include "consumer/kafka/client/rdkafka_holders.h"
 
 #include <atomic>
 #include <chrono>
