@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "consumer/handlers/common_failures.h"
-
 namespace fencepost::consumer {
 
 PollingRunner::PollingRunner(ConsumerObserver* observer, Answered answered)

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "consumer/handlers/common_failures.h"
-#include "consumer/handlers/thread_signals.h"
-
 namespace fencepost::consumer {
 
 PoolRunner::PoolRunner(Make make, int threads, ConsumerObserver* observer, Answered answered)

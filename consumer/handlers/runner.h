@@ -1,11 +1,14 @@
-// Runs handler calls beside the engine thread: many at a time, each answered once.
+// Runs handler calls beside the engine thread: many at a time, each answered once. And what the
+// runners share: failures that each can answer with, and signals.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
 #include <tl/expected.hpp>
 
 #include "consumer/flow/ports/ports.h"
@@ -33,5 +36,34 @@ class HandlerRunner {
   // Ends threads and processes; calls without an answer get none.
   virtual void Stop() = 0;
 };
+
+inline constexpr std::size_t kMaxAnswerBytes = 16u << 20;
+
+inline HandlerResult Cancelled() {
+  return tl::unexpected(HandlerFailure{.error_class = "cancelled",
+                                       .text = "the call was cancelled",
+                                       .shown = "the call was cancelled"});
+}
+
+inline HandlerResult TimedOut(Millis limit) {
+  const std::string text = fmt::format("no answer within {} ms", limit.count());
+  return tl::unexpected(HandlerFailure{.error_class = "timeout", .text = text, .shown = text});
+}
+
+inline HandlerResult TooLarge(std::string_view what) {
+  const std::string text = fmt::format("{} is larger than {} MiB", what, kMaxAnswerBytes >> 20);
+  return tl::unexpected(
+      HandlerFailure{.error_class = "too_large", .text = text, .shown = text, .retry = false});
+}
+
+// The calling thread takes no signals: SIGTERM is for main, and writing to a peer that has gone
+// must be an error of that write.
+inline void BlockSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP})
+    sigdelset(&all, fault);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+}
 
 }  // namespace fencepost::consumer

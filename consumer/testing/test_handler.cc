@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "consumer/handlers/http/http_answer.h"
-#include "consumer/handlers/http/retry_after.h"
 #include "consumer/worker/make_handler.h"
 
 namespace fencepost::consumer {

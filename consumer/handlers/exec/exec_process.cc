@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/handlers/common_failures.h"
+#include "consumer/handlers/runner.h"
 #include "consumer/record/text.h"
 #include "locking/base/descriptors.h"
 

@@ -8,9 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/handlers/common_failures.h"
 #include "consumer/handlers/exec/exec_protocol.h"
-#include "consumer/handlers/thread_signals.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"

@@ -30,6 +30,10 @@ void Set(CURL* easy, CURLoption option, Value value) {
   FENCEPOST_CHECK(code == CURLE_OK, curl_easy_strerror(code));
 }
 
+inline void Checked(CURLMcode code) {
+  FENCEPOST_CHECK(code == CURLM_OK, curl_multi_strerror(code));
+}
+
 // Of the library, at run time: "7.88.1".
 inline std::string Version() { return curl_version_info(CURLVERSION_NOW)->version; }
 

@@ -19,4 +19,9 @@ struct HttpAnswer {
 // failure of the status's own class; it may be tried again if `retry_on` names it.
 HandlerResult ResultOf(const HttpHandlerOptions& options, HttpAnswer answer);
 
+// What a Retry-After header says: how long to wait from `now` (unix time), never less than nothing:
+// `text` is a number of seconds or a date as in HTTP ("Wed, 21 Oct 2015 07:28:00 GMT"). nullopt: it
+// is neither.
+std::optional<Millis> ParseRetryAfter(const std::string& text, Millis now);
+
 }  // namespace fencepost::consumer

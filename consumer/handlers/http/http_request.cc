@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "consumer/handlers/common_failures.h"
 #include "consumer/handlers/http/http_answer.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"

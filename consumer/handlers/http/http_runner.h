@@ -10,11 +10,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "consumer/handlers/http/curl_loop.h"
 #include "consumer/handlers/http/http_request.h"
 #include "consumer/handlers/polling_runner.h"
 
 namespace fencepost::consumer {
+
+class CurlLoop;
 
 class HttpRunner final : public PollingRunner {
  public:

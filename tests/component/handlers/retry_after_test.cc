@@ -1,5 +1,5 @@
 // Retry-After, as a number of seconds and as a date.
-#include "consumer/handlers/http/retry_after.h"
+#include "consumer/handlers/http/http_answer.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 
 #include <curl/curl.h>
 
+#include "consumer/handlers/http/http_answer.h"
 #include "consumer/handlers/http/http_request.h"
-#include "consumer/handlers/http/retry_after.h"
 #include "tests/fuzz/target.h"
 
 namespace fencepost::fuzz {
