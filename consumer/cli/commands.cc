@@ -7,7 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/shared/command.h"
-#include "consumer/worker/library_versions.h"
+#include "consumer/worker/worker_parts.h"
 
 namespace fencepost::cli {
 namespace {

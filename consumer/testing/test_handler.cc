@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "consumer/handlers/http/http_answer.h"
-#include "consumer/worker/make_handler.h"
+#include "consumer/worker/worker_parts.h"
 
 namespace fencepost::consumer {
 

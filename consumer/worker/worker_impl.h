@@ -1,8 +1,7 @@
-// The inside of Worker: its threads' shared state and what they do. Included by worker*.cc only.
+// The inside of Worker: its threads' shared state and what they do. Included by worker.cc only.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -20,7 +19,6 @@
 #include "consumer/kafka/client/group_lag.h"
 #include "consumer/kafka/source/source.h"
 #include "consumer/outputs/writer.h"
-#include "consumer/worker/make_handler.h"
 #include "consumer/worker/worker.h"
 #include "consumer/worker/worker_core.h"
 #include "consumer/worker/worker_parts.h"
@@ -47,13 +45,13 @@ struct Worker::Impl : SourceSink {
         engine(io, core.locks(), options.lock.redis, options.lock.lock, lock_observer,
                [this] { Step(); }),
         source(options.kafka, "fencepost-" + name, this, observer, SourceExtrasOf(options, name)),
-        handler(MakeHandlerRunner(options.handler, options.name, options.processing.concurrency,
-                                  observer,
-                                  [this](HandlerAnswer answer) { OnHandled(std::move(answer)); })),
+        handler(MakeHandlerRunner(
+            options.handler, options.name, options.processing.concurrency, observer,
+            [this](HandlerAnswer answer) { Tell(&WorkerCore::OnHandled, std::move(answer)); })),
         dead_letters(MakeDeadLetterPublisher(
             options, observer,
             [this](DeadLetterPublisher::Ids published, DeadLetterPublisher::Ids refused) {
-              OnDeadLettered(std::move(published), std::move(refused));
+              Tell(&WorkerCore::OnDeadLettered, std::move(published), std::move(refused));
             },
             [this](bool up, std::string reason) {
               SetPart(&WorkerCore::OnDeadLetterState, StateOf(up, std::move(reason)));
@@ -62,16 +60,19 @@ struct Worker::Impl : SourceSink {
             MakeOutput(options, name,
                        [this](AssignmentEpoch epoch) { return source.MetadataOf(epoch); }),
             PruneScopeOf(options), observer,
-            {.written = [this](auto batch,
-                               auto outcomes) { OnWritten(std::move(batch), std::move(outcomes)); },
-             .looked_up = [this](
-                              auto batch,
-                              auto entries) { OnLookedUp(std::move(batch), std::move(entries)); },
+            {.written =
+                 [this](auto batch, auto outcomes) {
+                   Tell(&WorkerCore::OnWritten, std::move(batch), std::move(outcomes));
+                 },
+             .looked_up =
+                 [this](auto batch, auto entries) {
+                   Tell(&WorkerCore::OnLookedUp, std::move(*batch), std::move(entries));
+                 },
              .state =
                  [this](bool up, std::string reason) {
                    SetPart(&WorkerCore::OnOutputState, StateOf(up, std::move(reason)));
                  },
-             .fatal = [this](Error error) { OnOutputFatal(std::move(error)); }},
+             .fatal = [this](Error error) { Tell(&WorkerCore::OnOutputFailed, std::move(error)); }},
             options.max_consecutive()) {
     latest.reason = "starting";
     latest.reasons = core.reasons();
@@ -99,19 +100,18 @@ struct Worker::Impl : SourceSink {
     if (!actions.dropped_letters.empty()) dead_letters->Drop(std::move(actions.dropped_letters));
     if (actions.prunable) writer.SetPrunable(std::move(*actions.prunable));
     if (actions.drained && drained) {
-      std::exchange(drained, nullptr)->set_value(std::move(*actions.drained));
+      drained->set_value(std::move(*actions.drained));
+      drained.reset();
     }
-    if (actions.failure) OnFailed(std::move(*actions.failure));
+    if (actions.failure) {
+      {
+        const std::lock_guard lock(mutex);
+        failure = std::move(actions.failure);
+      }
+      if (on_failure) on_failure();
+    }
     engine.Kick();
     Arm();
-  }
-
-  void OnFailed(Error error) {
-    {
-      const std::lock_guard lock(mutex);
-      failure = std::move(error);
-    }
-    if (on_failure) on_failure();
   }
 
   void Arm() {
@@ -131,8 +131,12 @@ struct Worker::Impl : SourceSink {
     });
   }
 
-  void Post(std::function<void()> step) { asio::post(io, std::move(step)); }
-  // An input of the core, from any thread.
+  // --- any thread ----------------------------------------------------------------------------
+
+  template <typename Step>
+  void Post(Step step) {
+    asio::post(io, std::move(step));
+  }
   template <typename Input>
   void Tell(Input input) {
     Post([this, input = std::move(input)]() mutable {
@@ -140,98 +144,66 @@ struct Worker::Impl : SourceSink {
       Act();
     });
   }
+  // An input of the core; one that takes the time gets it last.
+  template <typename... Of, typename... Args>
+  void Tell(void (WorkerCore::*input)(Of...), Args... args) {
+    Tell([this, input, ... args = std::move(args)](locking::Now now) mutable {
+      if constexpr (sizeof...(Of) > sizeof...(Args)) {
+        (core.*input)(std::move(args)..., now);
+      } else {
+        (core.*input)(std::move(args)...);
+      }
+    });
+  }
 
   // --- Kafka thread --------------------------------------------------------------------------
 
   void OnClusterId(std::string cluster_id) override {
-    Tell([this, id = std::move(cluster_id)](locking::Now) { core.OnClusterId(id); });
+    Tell(&WorkerCore::OnClusterId, std::move(cluster_id));
   }
   void OnAssigned(std::vector<AssignedPartition> partitions, std::size_t late) override {
-    const DeliveryCredit::Load load = core.credit().SendAssignment();
-    Tell([this, partitions = std::move(partitions), late, load](locking::Now now) {
-      core.OnAssigned(partitions, late, load, now);
-    });
+    Tell(&WorkerCore::OnAssigned, std::move(partitions), late, core.credit().SendAssignment());
   }
   std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions,
                                          bool lost) override {
-    auto promise = std::make_shared<std::promise<std::vector<PartitionOffset>>>();
-    auto answer = promise->get_future();
-    Tell([this, promise, partitions = std::move(partitions), lost](locking::Now now) {
-      drained = promise;
+    std::promise<std::vector<PartitionOffset>> promise;
+    auto answer = promise.get_future();
+    Tell([this, promise = std::move(promise), partitions = std::move(partitions),
+          lost](locking::Now now) mutable {
+      drained = std::move(promise);
       core.OnRevoked(partitions, lost, now);
     });
     return answer.get();
   }
   void OnRecords(std::vector<Record> records) override {
     const DeliveryCredit::Load load = core.credit().Send(records);
-    auto shared = std::make_shared<std::vector<Record>>(std::move(records));
-    Tell([this, shared, load](locking::Now now) { core.OnRecords(std::move(*shared), load, now); });
+    Tell(&WorkerCore::OnRecords, std::move(records), load);
   }
   std::size_t Room() override { return core.credit().RecordsOrAwait(); }
   std::uint64_t RoomBytes() override { return core.credit().Bytes(); }
   void OnPartitionEnd(std::vector<PartitionEnd> ends) override {
-    Tell([this, ends = std::move(ends)](locking::Now now) { core.OnPartitionEnd(ends, now); });
+    Tell(&WorkerCore::OnPartitionEnd, std::move(ends));
   }
   void OnHighWatermark(std::vector<PartitionEnd> ends) override {
-    Post([this, ends = std::move(ends)] { core.OnHighWatermark(ends); });
+    Tell(&WorkerCore::OnHighWatermark, std::move(ends));
   }
   void OnCommitted(std::vector<PartitionOffset> offsets,
                    std::optional<locking::Instant> sent) override {
-    Tell([this, offsets = std::move(offsets), sent](locking::Now now) {
-      core.OnCommitted(offsets, sent, now);
-    });
+    Tell(&WorkerCore::OnCommitted, std::move(offsets), sent);
   }
   void OnKafkaState(PartState state) override {
     SetPart(&WorkerCore::OnKafkaState, std::move(state));
   }
-  void OnFatal(Error error) override {
-    Tell([this, error = std::move(error)](locking::Now) mutable {
-      core.OnSourceFailed(std::move(error));
-    });
-  }
+  void OnFatal(Error error) override { Tell(&WorkerCore::OnSourceFailed, std::move(error)); }
 
-  // --- output thread -------------------------------------------------------------------------
-
-  void OnWritten(std::unique_ptr<WriteBatch> batch, std::vector<WriteOutcome> outcomes) {
-    auto shared = std::make_shared<std::unique_ptr<WriteBatch>>(std::move(batch));
-    Tell([this, shared, outcomes = std::move(outcomes)](locking::Now now) {
-      core.OnWritten(std::move(*shared), outcomes, now);
-    });
-  }
-  void OnLookedUp(std::unique_ptr<LookupBatch> batch,
-                  std::vector<std::optional<LedgerEntry>> entries) {
-    Tell([this, shared = std::shared_ptr<LookupBatch>(std::move(batch)),
-          entries = std::move(entries)](locking::Now now) {
-      core.OnLookedUp(*shared, entries, now);
-    });
-  }
-  void OnOutputFatal(Error error) {
-    Tell([this, error = std::move(error)](locking::Now now) mutable {
-      core.OnOutputFailed(std::move(error), now);
-    });
-  }
-
-  // --- the handler's and the dead letters' threads ---------------------------------------------
-
-  void OnHandled(HandlerAnswer answer) {
-    Tell([this, answer = std::move(answer)](locking::Now now) mutable {
-      core.OnHandled(std::move(answer), now);
-    });
-  }
-  void OnDeadLettered(DeadLetterPublisher::Ids published, DeadLetterPublisher::Ids refused) {
-    Tell([this, published = std::move(published), refused = std::move(refused)](locking::Now now) {
-      core.OnDeadLettered(published, refused, now);
-    });
-  }
-
-  // --- the end: worker_shutdown.cc -------------------------------------------------------------
+  // --- the end -----------------------------------------------------------------------------------
 
   // On a thread of its own, since each step waits for the one before.
   void Shutdown();
   void AwaitLastMarks();
   bool QuietNow();
 
-  // --- status: worker_status.cc ------------------------------------------------------------------
+  // --- status ------------------------------------------------------------------------------------
 
   static PartState StateOf(bool up, std::string reason) {
     return {up ? PartPhase::kUp : PartPhase::kDown, std::move(reason)};
@@ -254,7 +226,7 @@ struct Worker::Impl : SourceSink {
   locking::Instant armed_for = locking::Instant::min();
   WorkerCore core;
   locking::RedisEngine engine;
-  std::shared_ptr<std::promise<std::vector<PartitionOffset>>> drained;
+  std::optional<std::promise<std::vector<PartitionOffset>>> drained;  // of OnRevoked
 
   std::atomic<std::int64_t> last_tick{0};
   std::atomic<int> stop_requests{0};
@@ -262,7 +234,6 @@ struct Worker::Impl : SourceSink {
   const locking::Instant started_at = BootClock::now();
 
   mutable std::mutex mutex;
-  std::condition_variable stop_changed;
   std::optional<Error> failure;  // guarded by mutex
   WorkerStatus latest;           // guarded by mutex
   std::string drained_last;      // guarded by mutex; oldest record seen in the drain

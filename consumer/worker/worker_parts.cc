@@ -1,13 +1,54 @@
 #include "consumer/worker/worker_parts.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "consumer/decode/registry/registry_decoder.h"
+#include "consumer/handlers/exec/exec_runner.h"
+#include "consumer/handlers/http/http_runner.h"
+#include "consumer/handlers/jq/jq_handler.h"
+#include "consumer/handlers/pool_runner.h"
+#include "consumer/kafka/client/settings.h"
 #include "consumer/kafka/log_identity/log_reader.h"
+#include "consumer/outputs/mysql/mysql_connection.h"
+#include "consumer/outputs/postgres/postgres_dsn.h"
+#include "consumer/outputs/sqlite/sqlite_connection.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {
+namespace {
+
+template <typename... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+// Clang 16 does not deduce it by itself.
+template <typename... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+int JqThreads(int concurrency) {
+  const auto hardware = static_cast<int>(std::thread::hardware_concurrency());
+  return std::min(concurrency, std::max(hardware, 1));
+}
+
+tl::expected<std::unique_ptr<Handler>, Error> CompileJq(const std::string& program) {
+  WarmUpJq();
+  return JqHandler::Make(program);
+}
+
+PoolRunner::Make MakeCustom(const CustomHandlerOptions& options) {
+  return [make = options.make]() -> tl::expected<std::unique_ptr<Handler>, Error> {
+    auto handler = make ? make() : nullptr;
+    if (handler) return handler;
+    return tl::unexpected(Error{.code = "bad_config",
+                                .what = "the program's handler was not made",
+                                .where = "CustomHandlerOptions::make",
+                                .hint = "it must return a Handler"});
+  };
+}
+
+}  // namespace
 
 std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::string& worker,
                                    GroupMetadataOf group_metadata) {
@@ -67,6 +108,58 @@ std::unique_ptr<DeadLetterPublisher> MakeDeadLetterPublisher(const PipelineOptio
   if (!options.dead_letter || FinalityOf(options.output) == Finality::kTransaction) return nullptr;
   return std::make_unique<DeadLetterPublisher>(options.kafka, *options.dead_letter, options.name,
                                                observer, std::move(outcome), std::move(state));
+}
+
+std::unique_ptr<HandlerRunner> MakeHandlerRunner(const HandlerOptions& options,
+                                                 const std::string& pipeline, int concurrency,
+                                                 ConsumerObserver* observer,
+                                                 HandlerRunner::Answered answered) {
+  using Made = std::unique_ptr<HandlerRunner>;
+  return std::visit(Overloaded{[](std::monostate) -> Made { return nullptr; },
+                               [&](const HttpHandlerOptions& http) -> Made {
+                                 return std::make_unique<HttpRunner>(http, pipeline, concurrency,
+                                                                     observer, std::move(answered));
+                               },
+                               [&](const ExecHandlerOptions& exec) -> Made {
+                                 return std::make_unique<ExecRunner>(exec, pipeline, concurrency,
+                                                                     observer, std::move(answered));
+                               },
+                               [&](const JqHandlerOptions& jq) -> Made {
+                                 return std::make_unique<PoolRunner>(
+                                     [program = jq.program] { return CompileJq(program); },
+                                     JqThreads(concurrency), observer, std::move(answered));
+                               },
+                               [&](const CustomHandlerOptions& custom) -> Made {
+                                 return std::make_unique<PoolRunner>(MakeCustom(custom),
+                                                                     custom.threads, observer,
+                                                                     std::move(answered));
+                               }},
+                    options.kind);
+}
+
+tl::expected<void, Error> CheckHandler(const HandlerOptions& options) {
+  using Checked = tl::expected<void, Error>;
+  const auto outcome = [](const auto& made) {
+    return made ? Checked() : Checked(tl::unexpect, made.error());
+  };
+  return std::visit(
+      Overloaded{
+          [](const std::monostate&) { return Checked(); },
+          [&](const HttpHandlerOptions& http) { return outcome(HttpTarget::Make(http, "")); },
+          [&](const ExecHandlerOptions& exec) {
+            return exec.command.empty() ? Checked() : outcome(FindProgram(exec.command.front()));
+          },
+          [&](const JqHandlerOptions& jq) { return outcome(CompileJq(jq.program)); },
+          [](const CustomHandlerOptions&) { return Checked(); }},
+      options.kind);
+}
+
+std::vector<std::pair<std::string, std::string>> LibraryVersions() {
+  return {{"librdkafka", KafkaClientVersion()},
+          {"libpq", PostgresClientVersion()},
+          {"libmariadb", MysqlClientVersion()},
+          {"sqlite", SqliteVersion()},
+          {"libcurl", curl::Version()}};
 }
 
 }  // namespace fencepost::consumer

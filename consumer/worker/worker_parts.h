@@ -1,15 +1,21 @@
-// The parts of a worker that its options choose.
+// The parts of a worker that its options choose, and the libraries that they use.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <tl/expected.hpp>
+
+#include "consumer/handlers/runner.h"
 #include "consumer/kafka/output/dead_letter_publisher.h"
 #include "consumer/kafka/output/transactional_output.h"
 #include "consumer/kafka/source/source.h"
 #include "consumer/outputs/output.h"
 #include "consumer/pipeline/options.h"
+#include "locking/base/error.h"
 
 namespace fencepost::consumer {
 
@@ -28,5 +34,20 @@ std::unique_ptr<DeadLetterPublisher> MakeDeadLetterPublisher(const PipelineOptio
                                                              ConsumerObserver* observer,
                                                              DeadLetterPublisher::Outcome outcome,
                                                              DeadLetterPublisher::State state);
+
+// `concurrency`: calls at a time, at most (http; exec and jq have their own numbers below it).
+// nullptr where there is no handler.
+std::unique_ptr<HandlerRunner> MakeHandlerRunner(const HandlerOptions& options,
+                                                 const std::string& pipeline, int concurrency,
+                                                 ConsumerObserver* observer,
+                                                 HandlerRunner::Answered answered);
+
+// What can be told of a handler without starting it: a jq program that does not compile, a url that
+// is none, a command that is not there. One line. Any thread.
+tl::expected<void, Error> CheckHandler(const HandlerOptions& options);
+
+// As they are at run time: (name, version), e.g. ("librdkafka", "2.0.2"). For `version`, /status
+// and reports of defects. Any thread.
+std::vector<std::pair<std::string, std::string>> LibraryVersions();
 
 }  // namespace fencepost::consumer

@@ -13,7 +13,7 @@
 #include "consumer/cli/run/reload.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
-#include "consumer/worker/library_versions.h"
+#include "consumer/worker/worker_parts.h"
 #include "metrics/status/status_json.h"
 #include "metrics/status/status_page.h"
 

@@ -18,7 +18,7 @@
 #include "consumer/cli/shared/pipelines.h"
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/record/text.h"
-#include "consumer/worker/make_handler.h"
+#include "consumer/worker/worker_parts.h"
 
 namespace fencepost::cli {
 namespace {

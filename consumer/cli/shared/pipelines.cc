@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/worker/make_handler.h"
+#include "consumer/worker/worker_parts.h"
 #include "locking/redis/engine/access.h"
 
 namespace fencepost::cli {

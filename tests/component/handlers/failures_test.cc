@@ -3,7 +3,7 @@
 #include "consumer/json/json_text.h"
 #include "consumer/pipeline/error_class.h"
 #include "consumer/record/text.h"
-#include "consumer/worker/make_handler.h"
+#include "consumer/worker/worker_parts.h"
 #include "tests/component/handlers/runner_fixture.h"
 
 namespace fencepost::consumer {

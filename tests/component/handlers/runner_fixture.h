@@ -14,7 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/worker/make_handler.h"
+#include "consumer/worker/worker_parts.h"
 #include "tests/support/process.h"
 
 namespace fencepost::consumer {
