@@ -15,10 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/lock_exec/lock_exec_child.h"
-#include "consumer/cli/lock_exec/lock_exec_exit.h"
-#include "consumer/cli/lock_exec/lock_exec_launch.h"
 #include "consumer/cli/lock_exec/lock_exec_signals.h"
-#include "consumer/cli/lock_exec/lock_exec_watch.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/lock_nodes.h"
 #include "consumer/cli/shared/moments.h"
@@ -36,6 +33,7 @@ using locking::QuorumLock;
 constexpr Millis kLeastConnect{2'000};  // nodes are given that long, whatever --wait says
 constexpr Millis kSlice{20};
 constexpr Millis kStoodStill{1'000};  // more than a busy machine is late by
+constexpr Millis kAfterSigkill{200};  // what cannot be killed is asked again; its end wakes us
 
 struct ExecArguments {
   LockNodeArguments nodes;
@@ -56,45 +54,7 @@ struct Failed {
   std::string line;
 };
 
-// What tells us that something happened.
-struct EventSources {
-  Signals signals;
-  std::shared_ptr<const WakeUp> wake_up = std::make_shared<const WakeUp>();
-
-  [[nodiscard]] int error() const {
-    return signals.error() != 0 ? signals.error() : wake_up->error();
-  }
-};
-
-struct Attempt {
-  QuorumLock::Result got;
-  int stopped_by = 0;  // this signal
-};
-
-Attempt TryLock(QuorumLock& lock, const ExecArguments& arguments, Instant until,
-                const EventSources& sources) {
-  const auto result = std::make_shared<std::optional<QuorumLock::Result>>();
-  std::stop_source cancel;
-  locking::AcquireOptions options;
-  const auto left = std::chrono::duration_cast<Millis>(until - BootClock::now());
-  options.wait = std::max(left, Millis(0));
-  options.ttl = arguments.ttl;
-  options.cancel = cancel.get_token();
-  lock.AcquireAsync(arguments.name, options,
-                    [wake_up = sources.wake_up, result](QuorumLock::Result got) {
-                      result->emplace(std::move(got));
-                      wake_up->Wake();  // what was written before is seen by who takes it
-                    });
-  int stopped_by = 0;
-  do {
-    Poll(sources.signals, *sources.wake_up, Millis(60'000));
-    if (const int end = sources.signals.DrainSignals().end; end != 0) {
-      stopped_by = end;
-      cancel.request_stop();
-    }
-  } while (!sources.wake_up->Taken());
-  return {std::move(**result), stopped_by};
-}
+Failed Stopped(int signal) { return {128 + signal, "stopped before it had the lock"}; }
 
 Failed WhyNot(const Error& error, const ExecArguments& arguments) {
   if (error.code == "done") {
@@ -106,15 +66,36 @@ Failed WhyNot(const Error& error, const ExecArguments& arguments) {
   return {ExitFor(error), fmt::format("{}{}", error.Line(), waited)};
 }
 
+tl::expected<Lease, Failed> TryLock(QuorumLock& lock, const ExecArguments& arguments, Instant until,
+                                    const Signals& signals) {
+  const auto result = std::make_shared<std::optional<QuorumLock::Result>>();
+  std::stop_source cancel;
+  locking::AcquireOptions options;
+  const auto left = std::chrono::duration_cast<Millis>(until - BootClock::now());
+  options.wait = std::max(left, Millis(0));
+  options.ttl = arguments.ttl;
+  options.cancel = cancel.get_token();
+  lock.AcquireAsync(arguments.name, options,
+                    [wake_up = signals.wake_up(), result](QuorumLock::Result got) {
+                      result->emplace(std::move(got));
+                      wake_up->Wake();  // what was written before is seen by who takes it
+                    });
+  int stopped_by = 0;
+  do {
+    signals.Poll(Millis(60'000));
+    if (const int end = signals.DrainSignals().end; end != 0) {
+      stopped_by = end;
+      cancel.request_stop();
+    }
+  } while (!signals.wake_up()->Taken());
+  if (stopped_by != 0) return tl::unexpected(Stopped(stopped_by));
+  return std::move(**result).map_error(
+      [&](const Error& error) { return WhyNot(error, arguments); });
+}
+
 // The lease, or how to end without one.
 tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& arguments,
-                                     const EventSources& sources) {
-  const auto fail = [&](int code, std::string line) {
-    return tl::unexpected(Failed{code, std::move(line)});
-  };
-  const auto stopped = [&](int signal) {
-    return fail(128 + signal, "stopped before it had the lock");
-  };
+                                     const Signals& signals) {
   const Instant begun = BootClock::now();
   Instant connected_by = begun + std::max(arguments.wait, kLeastConnect);
   for (;;) {
@@ -123,24 +104,162 @@ tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& argu
     if (ready) break;
     // SIGSTOP and a suspended machine tell us nothing.
     const bool stood_still = BootClock::now() - asked > kSlice + kStoodStill;
-    const Signals::Received received = sources.signals.DrainSignals();
-    if (received.end != 0) return stopped(received.end);
+    const Signals::Received received = signals.DrainSignals();
+    if (received.end != 0) return tl::unexpected(Stopped(received.end));
     // Nodes that were not there yet while we were stopped get their time again.
     if (received.stopped || stood_still) {
       connected_by = std::max(connected_by, BootClock::now() + kLeastConnect);
     }
-    if (BootClock::now() >= connected_by) return fail(kNoQuorum, ready.error().Line());
+    if (BootClock::now() >= connected_by) {
+      return tl::unexpected(Failed{kNoQuorum, ready.error().Line()});
+    }
   }
   for (;;) {
-    auto attempt = TryLock(lock, arguments, begun + arguments.wait, sources);
-    if (attempt.stopped_by != 0) return stopped(attempt.stopped_by);
-    if (!attempt.got) return tl::unexpected(WhyNot(attempt.got.error(), arguments));
+    auto lease = TryLock(lock, arguments, begun + arguments.wait, signals);
     // Else it ran out while we were stalled: asked for again, in what is left of the wait.
-    if (attempt.got->valid()) return std::move(*attempt.got);
+    if (!lease || lease->valid()) return lease;
   }
 }
 
 // --- the command
+
+// Watches over the command until it has ended: it gets the signals that we get, stops and goes on
+// with us, and ends before the lease can be another's.
+class Watch {
+ public:
+  Watch(ExecChild& child, const Lease& lease, const Signals& signals, std::string name,
+        Millis kill_after)
+      : child_(child),
+        lease_(lease),
+        signals_(signals),
+        name_(std::move(name)),
+        kill_after_(kill_after) {}
+
+  void UntilItEnds() {
+    const std::stop_callback on_loss(lease_.stop_token(), [this] { signals_.wake_up()->Wake(); });
+    for (;;) {
+      switch (child_.Look()) {
+        case ExecChild::Change::kEnded:
+          lost_ = lost_ || !lease_.valid();
+          // What is left of its group, after SIGKILL, is what could not be killed.
+          refused_ = refused_ || (stopped() && !child_.Signal(0));
+          return;
+        case ExecChild::Change::kStopped:
+          if (asked_to_stop_ || child_.has_terminal()) {
+            StandStill();
+            child_.GoOn();
+          }
+          continue;
+        case ExecChild::Change::kWantsTerminal:
+          WantsTerminal();
+          continue;
+        case ExecChild::Change::kNothing:
+          break;
+      }
+      WarnIfUnsignalable();
+      Enforce();
+      signals_.Poll(NextLook());
+      signals_.wake_up()->Taken();
+      Forward();
+    }
+  }
+
+  // Afterwards.
+  // The lease ended before the command did, or would have.
+  [[nodiscard]] bool lost() const { return lost_; }
+  // It got SIGTERM for that, or SIGKILL.
+  [[nodiscard]] bool stopped() const { return kill_at_ != Instant::max(); }
+  // And the kernel would not have it: it, or a part of it, is another user's.
+  [[nodiscard]] bool refused() const { return refused_; }
+
+ private:
+  // Nothing is extended while this process is suspended. So is the command. Whether it was.
+  bool StandStill() {
+    asked_to_stop_ = false;
+    const bool stopped = child_.StopWithIt();
+    if (lease_.valid()) return stopped;
+    lost_ = true;
+    kill_at_ = Instant::min();
+    child_.EndWithItsGroup();
+    Kill();
+    return stopped;
+  }
+
+  // It is stopped, since it asked for the terminal from the background.
+  void WantsTerminal() {
+    // Where we are in the background, too, we stop as any program does there, until `fg`.
+    if (child_.GiveTerminal() || StandStill()) return child_.GoOn();
+    if (said_waits_) return;
+    said_waits_ = true;
+    PrintError(fmt::format(
+        "{}: the command is stopped: it needs the terminal, which cannot be given to it; it "
+        "keeps the lock until it gets SIGTERM; redirect its input: < FILE",
+        name_));
+  }
+
+  void Forward() {
+    for (int signal = signals_.Take(); signal != 0; signal = signals_.Take()) {
+      asked_to_stop_ = asked_to_stop_ || signal == SIGTSTP;
+      if (signal != SIGCHLD) child_.Signal(signal);
+      if (Ends(signal)) child_.Signal(SIGCONT);  // one that is stopped receives it, too
+    }
+  }
+
+  void Enforce() {
+    const Instant now = BootClock::now();
+    const Instant until = lease_.valid_until();
+    if (until != Instant::min()) last_until_ = until;
+    if (kill_at_ == Instant::max() && (until == Instant::min() || now >= until - kill_after_)) {
+      lost_ = true;
+      // Lost at once: no longer than it would have lasted.
+      kill_at_ = std::min(last_until_, now + kill_after_);
+      child_.EndWithItsGroup();
+      refused_ = !child_.Signal(SIGTERM);
+      child_.Signal(SIGCONT);
+    }
+    if (now >= kill_at_) Kill();
+  }
+
+  void Kill() {
+    refused_ = !child_.Signal(SIGKILL);
+    if (!refused_ || said_runs_on_) return;
+    said_runs_on_ = true;
+    PrintError(
+        fmt::format("{}: the lock was lost, and the command runs on without it: it runs as another "
+                    "user and cannot be killed from here",
+                    name_));
+  }
+
+  void WarnIfUnsignalable() {
+    if (warned_unsignalable_ || child_.Signal(0)) return;
+    warned_unsignalable_ = true;
+    PrintError(fmt::format(
+        "{}: the command runs as another user and cannot be signalled, so it will not be "
+        "stopped when the lock is lost; run `sudo fencepost lock exec ...` instead",
+        name_));
+  }
+
+  [[nodiscard]] Millis NextLook() const {
+    const Instant now = BootClock::now();
+    if (now >= kill_at_) return kAfterSigkill;
+    const Instant next = kill_at_ != Instant::max() ? kill_at_ : last_until_ - kill_after_;
+    return std::clamp(std::chrono::ceil<Millis>(next - now), Millis(1), Millis(60'000));
+  }
+
+  ExecChild& child_;
+  const Lease& lease_;
+  const Signals& signals_;
+  const std::string name_;  // the lock's, for what is said
+  const Millis kill_after_;
+  bool lost_ = false;
+  bool refused_ = false;
+  bool warned_unsignalable_ = false;
+  bool said_waits_ = false;
+  bool said_runs_on_ = false;
+  bool asked_to_stop_ = false;
+  Instant last_until_ = Instant::min();
+  Instant kill_at_ = Instant::max();
+};
 
 int NotRun(const std::string& command, const ExecChild::NotStarted& why) {
   if (!why.by_exec) {
@@ -202,10 +321,10 @@ int LockExec(const ExecArguments& arguments) {
   // A lease must be worth more than the time that the command gets to end.
   nodes->lock.min_validity = std::max(std::min(nodes->lock.min_validity, arguments.ttl / 5),
                                       kill_after + arguments.ttl / 10);
-  const EventSources sources;
-  if (sources.error() != 0) {
+  const Signals signals;
+  if (signals.error() != 0) {
     return ExitFailed(fmt::format("lock exec: {}; raise the limit on open files",
-                                  std::strerror(sources.error())));
+                                  std::strerror(signals.error())));
   }
   auto lock = QuorumLock::Connect(
       {.redis = nodes->redis, .lock = nodes->lock, .name_space = arguments.name_space});
@@ -213,7 +332,7 @@ int LockExec(const ExecArguments& arguments) {
     PrintError(lock.error().Line());
     return ExitFor(lock.error());
   }
-  auto lease = TakeLock(**lock, arguments, sources);
+  auto lease = TakeLock(**lock, arguments, signals);
   if (!lease) {
     PrintError(lease.error().line);
     return lease.error().code;
@@ -223,17 +342,12 @@ int LockExec(const ExecArguments& arguments) {
                         .environment = {fmt::format("FENCEPOST_TOKEN={}", lease->token().value()),
                                         "FENCEPOST_LOCK=" + arguments.name},
                         .descriptors = inherited,
-                        .signal_mask = sources.signals.before()});
+                        .signal_mask = signals.before()});
   if (!child) {
     lease->Release();
     return NotRun(arguments.command.front(), child.error());
   }
-  Watch watch({.child = **child,
-               .lease = *lease,
-               .signals = sources.signals,
-               .wake_up = *sources.wake_up,
-               .name = arguments.name,
-               .kill_after = kill_after});
+  Watch watch(**child, *lease, signals, arguments.name, kill_after);
   watch.UntilItEnds();
   return End(*lease, arguments, watch, (*child)->code());
 }

@@ -1,17 +1,19 @@
 #include "consumer/cli/lock_exec/lock_exec_child.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <utility>
 
-#include "consumer/cli/lock_exec/lock_exec_launch.h"
 #include "consumer/cli/lock_exec/lock_exec_signals.h"
+#include "locking/base/descriptors.h"
 
 namespace fencepost::cli {
 namespace {
@@ -37,7 +39,80 @@ std::vector<std::string> Environment(const std::vector<std::string>& added) {
   return all;
 }
 
+// Closes, at exec, whatever was not open when we started.
+void CloseOthers(const std::vector<int>& keep) {
+  VisitDescriptors([&keep](int descriptor) {
+    const bool kept = std::binary_search(keep.begin(), keep.end(), descriptor);
+    if (descriptor > STDERR_FILENO && !kept) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  });
+}
+
+// What was read; 0 at the end of the stream or where it failed.
+ssize_t ReadByte(int from) {
+  char byte = 0;
+  ssize_t got = 0;
+  do {
+    got = read(from, &byte, 1);
+  } while (got < 0 && errno == EINTR);
+  return std::max<ssize_t>(got, 0);
+}
+
+// What the fork for the command needs. Nothing may be allocated between fork and exec, as other
+// threads run.
+struct Launch {
+  char* const* argv;
+  char* const* envp;
+  const ExecChild::Options& options;
+  pid_t parent;
+  int parents_end;  // of the tie
+  // Sockets. The command begins when a byte comes, and the errno of exec is written back; exec
+  // closes it.
+  int tie;
+  int terminal;  // the command takes it; -1: it does not
+};
+
+[[noreturn]] void BecomeCommand(const Launch& launch) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launch.parent) _exit(127);  // it died before we asked to be told
+  setpgid(0, 0);
+  close(launch.parents_end);
+  if (ReadByte(launch.tie) == 0) _exit(127);
+  if (launch.terminal >= 0) tcsetpgrp(launch.terminal, getpid());  // SIGTTOU is blocked
+  CloseOthers(launch.options.descriptors);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
+      std::signal(signal, SIG_DFL);
+    }
+  }
+  sigprocmask(SIG_SETMASK, &launch.options.signal_mask, nullptr);
+  execvpe(launch.argv[0], launch.argv, launch.envp);
+  const int why = errno;
+  [[maybe_unused]] const auto told = send(launch.tie, &why, sizeof why, MSG_NOSIGNAL);
+  _exit(127);
+}
+
+// Ends when a byte comes by `pipe`; at the end of the stream, so does `group`. `ends`: what must
+// not stay open in it, whatever else fails.
+[[noreturn]] void BecomeGuard(int pipe, const std::array<int, 3>& ends, pid_t group) {
+  setpgid(0, 0);
+  for (const int end : ends) close(end);
+  VisitDescriptors([pipe](int descriptor) {
+    if (descriptor != pipe) close(descriptor);
+  });
+  if (ReadByte(pipe) == 0) kill(-group, SIGKILL);
+  _exit(0);
+}
+
 }  // namespace
+
+std::vector<int> OpenDescriptors() {
+  std::vector<int> open;
+  VisitDescriptors([&open](int descriptor) { open.push_back(descriptor); });
+  std::sort(open.begin(), open.end());
+  open.erase(std::unique(open.begin(), open.end()), open.end());
+  return open;
+}
 
 tl::expected<std::unique_ptr<ExecChild>, ExecChild::NotStarted> ExecChild::Start(
     const Options& options) {
@@ -59,8 +134,7 @@ tl::expected<std::unique_ptr<ExecChild>, ExecChild::NotStarted> ExecChild::Start
                              tcgetpgrp(STDIN_FILENO) == getpgrp();
   const Launch launch{.argv = argv.data(),
                       .envp = envp.data(),
-                      .descriptors = &options.descriptors,
-                      .mask = options.signal_mask,
+                      .options = options,
                       .parent = getpid(),
                       .parents_end = tie.get(),
                       .tie = commands_end.get(),
@@ -70,7 +144,7 @@ tl::expected<std::unique_ptr<ExecChild>, ExecChild::NotStarted> ExecChild::Start
   if (pid < 0) return fail(errno);
   setpgid(pid, pid);  // parent and child both call it: one of them is first
   const pid_t guard = fork();
-  if (guard == 0) BecomeGuard({guard_end.get(), {tie.get(), launch.tie, guard_pipe.get()}, pid});
+  if (guard == 0) BecomeGuard(guard_end.get(), {tie.get(), launch.tie, guard_pipe.get()}, pid);
   if (guard < 0) {
     const int no_guard = errno;
     kill(-pid, SIGKILL);  // it has not begun

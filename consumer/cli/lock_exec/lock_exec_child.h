@@ -2,8 +2,9 @@
 //
 // It dies with us in whatever way we die: the kernel kills the child itself (PR_SET_PDEATHSIG), and
 // a second small process, which notices our end by a pipe, kills the rest of its group. What leaves
-// the group (setsid) is out of reach, and so is what becomes another user's (sudo). Linux. The
-// thread that calls Start must live as long as this.
+// the group (setsid) is out of reach, and so is what becomes another user's (sudo). Linux; newer
+// system calls (close_range) are not relied on: an old kernel or a seccomp profile refuses them.
+// The thread that calls Start must live as long as this.
 #pragma once
 
 #include <sys/types.h>
@@ -20,6 +21,9 @@
 #include "locking/base/fd.h"
 
 namespace fencepost::cli {
+
+// The file descriptors that are open now, ascending: what a command inherits, and no others.
+std::vector<int> OpenDescriptors();
 
 class ExecChild {
  public:

@@ -57,18 +57,14 @@ Signals::Signals() {
   sigprocmask(SIG_BLOCK, &mask, &before_);
   sigdelset(&mask, SIGTTOU);
   sigdelset(&mask, SIGTTIN);
-  descriptor_ = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (descriptor_ < 0) error_ = errno;
-}
-
-Signals::~Signals() {
-  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = Fd(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!descriptor_.open()) error_ = errno;
 }
 
 int Signals::Take() const {
   signalfd_siginfo info{};
-  return read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
-                                                              : 0;
+  const bool got = read(descriptor_.get(), &info, sizeof info) == sizeof info;
+  return got ? static_cast<int>(info.ssi_signo) : 0;
 }
 
 Signals::Received Signals::DrainSignals() const {
@@ -80,8 +76,8 @@ Signals::Received Signals::DrainSignals() const {
   return received;
 }
 
-void Poll(const Signals& signals, const WakeUp& wake_up, std::chrono::milliseconds limit) {
-  std::array<pollfd, 2> waiting{{{signals.descriptor(), POLLIN, 0}, {wake_up.fd(), POLLIN, 0}}};
+void Signals::Poll(std::chrono::milliseconds limit) const {
+  std::array<pollfd, 2> waiting{{{descriptor_.get(), POLLIN, 0}, {wake_up_->fd(), POLLIN, 0}}};
   poll(waiting.data(), waiting.size(), static_cast<int>(limit.count()));
 }
 

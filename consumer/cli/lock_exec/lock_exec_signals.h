@@ -1,11 +1,14 @@
-// Signals of `lock exec` as values: one descriptor to poll. What was ignored when we were started
-// (SIGHUP under nohup, SIGINT of a background job of sh) stays ignored, by the command, too.
+// Signals of `lock exec` as values, and wake-ups by other threads. What was ignored when we were
+// started (SIGHUP under nohup, SIGINT of a background job of sh) stays ignored, by the command,
+// too.
 #pragma once
 
 #include <chrono>
+#include <memory>
 
 #include <signal.h>
 
+#include "locking/base/fd.h"
 #include "locking/base/wake_up.h"
 
 namespace fencepost::cli {
@@ -23,12 +26,15 @@ bool StopAs(int signal, bool whole_group);
 class Signals {
  public:
   Signals();
-  ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  [[nodiscard]] int error() const { return error_; }  // errno; not 0: no signal is received
-  [[nodiscard]] int descriptor() const { return descriptor_; }
+  // errno; not 0: nothing is received.
+  [[nodiscard]] int error() const { return error_ != 0 ? error_ : wake_up_->error(); }
+  // For other threads, which may outlive this.
+  [[nodiscard]] const std::shared_ptr<const WakeUp>& wake_up() const { return wake_up_; }
+  // Until there is a signal, a wake-up, or the limit is over.
+  void Poll(std::chrono::milliseconds limit) const;
   // The mask that we were started with.
   [[nodiscard]] const sigset_t& before() const { return before_; }
   // 0: none.
@@ -43,11 +49,9 @@ class Signals {
 
  private:
   sigset_t before_{};
-  int descriptor_ = -1;
+  Fd descriptor_;
   int error_ = 0;
+  const std::shared_ptr<const WakeUp> wake_up_ = std::make_shared<const WakeUp>();
 };
-
-// Until there is a signal, a wake-up, or the limit is over.
-void Poll(const Signals& signals, const WakeUp& wake_up, std::chrono::milliseconds limit);
 
 }  // namespace fencepost::cli

@@ -1,6 +1,7 @@
 // What the commands share: exit codes, and how a command is registered with the command line.
 #pragma once
 
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
@@ -46,12 +47,22 @@ void AddCompletion(CLI::App& app, Run& run);
 void AddCommands(CLI::App& app, Run& run, const std::vector<std::string>& command_words);
 
 // One line to stderr.
-void PrintError(const std::string& line);
-// That line, and the exit code that goes with it: kFailed, kUsage.
-int ExitFailed(const std::string& line);
-int ExitFailed(const Error& error);
-int ExitUsage(const std::string& line);
-int ExitUsage(const Error& error);
+inline void PrintError(const std::string& line) {
+  std::fprintf(stderr, "fencepost: %s\n", line.c_str());
+}
+// That line, and the exit code that goes with it.
+inline int ExitFailed(const std::string& line) { return PrintError(line), kFailed; }
+inline int ExitFailed(const Error& error) { return ExitFailed(error.Line()); }
+inline int ExitUsage(const std::string& line) { return PrintError(line), kUsage; }
+inline int ExitUsage(const Error& error) { return ExitUsage(error.Line()); }
+// Where `lock exec` did not have the lock: by the code of the error alone (quorum_lock.h lists
+// them). What the command line asks and no node would ever grant is a usage error; a clock that the
+// nodes do not accept is for want of a quorum.
+inline int ExitFor(const Error& error) {
+  if (error.code == "contended") return kContended;
+  if (error.code == "bad_options" || error.code == "refused") return kUsage;
+  return error.code == "no_thread" ? kFailed : kNoQuorum;
+}
 
 std::string Version();
 std::string Commit();

@@ -1,6 +1,6 @@
-#include "consumer/cli/lock_exec/lock_exec_exit.h"
-
 #include <gtest/gtest.h>
+
+#include "consumer/cli/shared/command.h"
 
 namespace fencepost::cli {
 namespace {
