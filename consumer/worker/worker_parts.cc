@@ -51,13 +51,14 @@ PoolRunner::Make MakeCustom(const CustomHandlerOptions& options) {
 }  // namespace
 
 std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::string& worker,
-                                   GroupMetadataOf group_metadata) {
+                                   GroupMetadataOf group_metadata, bool look_only) {
   OutputTerms terms{.exactly_once = options.guarantee == Guarantee::kExactlyOnce,
                     .keep = options.ledger_keep,
                     .group = options.kafka.group,
                     .clock = {},
+                    .look_only = look_only,
                     .by_position = options.identity.ByPosition()};
-  if (terms.by_position) terms.read_log = MakeReadLog(options.kafka);
+  if (terms.by_position && !look_only) terms.read_log = MakeReadLog(options.kafka);
   if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
     return MakePostgresOutput(*postgres, options.name, worker, terms);
   }

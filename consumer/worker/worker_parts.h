@@ -19,8 +19,9 @@
 
 namespace fencepost::consumer {
 
+// `look_only`: OutputTerms::look_only, of one that has a ledger.
 std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::string& worker,
-                                   GroupMetadataOf group_metadata);
+                                   GroupMetadataOf group_metadata, bool look_only = false);
 
 // What the pipeline's options say of how its source reads, and its ledger to ask. Both must outlive
 // it.

@@ -6,11 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/dlq/content_difference.h"
-#include "consumer/cli/dlq/dlq_effects.h"
-#include "consumer/cli/dlq/dlq_letter.h"
-#include "consumer/cli/dlq/dlq_purge.h"
-#include "consumer/cli/dlq/dlq_replay.h"
-#include "consumer/cli/dlq/dlq_topic.h"
+#include "consumer/cli/dlq/dlq_commands.h"
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/ledger_view.h"
@@ -24,29 +20,22 @@ namespace {
 using consumer::PipelineOptions;
 
 constexpr std::chrono::seconds kConnectLimit{10};
-constexpr std::chrono::seconds kReadLimit{30};
 
-struct DlqArguments {
-  std::string file;
-  LetterRequest request;
-  bool json = false;
-};
-
-// Nothing: it was said why (exit 2). With it the arguments' filter is whole.
-std::optional<PipelineOptions> Understand(DlqArguments& arguments) {
-  auto pipelines = LoadPipelines({arguments.file});
-  if (!pipelines) return std::nullopt;
-  PipelineOptions& options = pipelines->front();
+// Carries a command out on the topic of the file's pipeline.
+using CarryOut = int (*)(const PipelineOptions&, LetterTopic&, const LetterRequest&);
+int OnTopic(LetterRequest request, CarryOut carry_out) {
+  const auto pipelines = LoadPipelines({request.file});
+  if (!pipelines) return kUsage;
+  const PipelineOptions& options = pipelines->front();
   if (!options.dead_letter) {
-    PrintError(arguments.file +
-               ": there is no dead_letter section, so there are no dead letters; add "
-               "dead_letter: {topic: …}");
-    return std::nullopt;
+    return ExitUsage(request.file +
+                     ": there is no dead_letter section, so there are no dead letters; add "
+                     "dead_letter: {topic: …}");
   }
-  LetterFilter& filter = arguments.request.filter;
-  filter.pipeline = options.name;
-  if (!filter.id.empty()) filter.id = consumer::StoredId(filter.id);
-  return std::move(options);
+  request.filter.pipeline = options.name;
+  if (!request.filter.id.empty()) request.filter.id = consumer::StoredId(request.filter.id);
+  auto topic = LetterTopic::Open(options, kConnectLimit);
+  return topic ? carry_out(options, *topic, request) : ExitFailed(topic.error());
 }
 
 // What a reader of the total should know besides.
@@ -84,222 +73,120 @@ std::string DifferenceText(const PipelineOptions& options, const StoredLetter& l
   return text;
 }
 
-// Prints letters, some at a time, with what the ledger says of them.
-class LetterPrinter {
- public:
-  LetterPrinter(const PipelineOptions& options, bool all, bool json)
-      : options_(options), all_(all), json_(json), ledger_(LedgerView::Of(options)) {}
-
-  void Add(const StoredLetter& letter) {
-    batch_.push_back(letter);
-    if (batch_.size() == kLettersAtATime) Flush();
-  }
-
-  void Flush() {
-    const std::vector<LetterEffect> effects = Effects();
-    for (std::size_t i = 0; i < batch_.size(); ++i) Print(batch_[i], effects[i]);
-    batch_.clear();
-  }
-
-  [[nodiscard]] std::size_t printed() const { return printed_; }
-
- private:
-  std::vector<LetterEffect> Effects() {
-    if (ledger_ != nullptr) {
-      auto found = EffectsOf(options_, *ledger_, batch_);
-      if (found) return std::move(*found);
-      PrintError("the ledger cannot be asked which of them have taken effect since: " +
-                 found.error().Line());
-      ledger_.reset();
+// kAll: everything of each, else a line.
+template <bool kAll>
+int Print(const PipelineOptions& options, LetterTopic& topic, const LetterRequest& request) {
+  auto ledger = LedgerView::Of(options);  // null: there is none, or it cannot be asked
+  std::size_t printed = 0;
+  const auto print = [&](const std::vector<StoredLetter>& letters) -> tl::expected<void, Error> {
+    std::vector<LetterEffect> effects(letters.size(), LetterEffect::kUnknown);
+    if (ledger != nullptr) {
+      if (auto found = EffectsOf(options, *ledger, letters)) {
+        effects = std::move(*found);
+      } else {
+        PrintError("the ledger cannot be asked which of them have taken effect since: " +
+                   found.error().Line());
+        ledger.reset();
+      }
     }
-    return std::vector<LetterEffect>(batch_.size(), LetterEffect::kUnknown);
-  }
-
-  void Print(const StoredLetter& letter, LetterEffect effect) {
-    if (json_) {
-      fmt::print("{}\n", LetterJson(letter, effect, all_).dump());
-    } else if (all_) {
-      fmt::print("{}{}{}", printed_ == 0 ? "" : "\n", LetterText(letter, effect),
-                 DifferenceText(options_, letter));
-    } else {
-      fmt::print("{}\n", LetterLine(letter, effect));
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+      if (request.json) {
+        fmt::print("{}\n", LetterJson(letters[i], effects[i], kAll).dump());
+      } else if (kAll) {
+        fmt::print("{}{}{}", printed == 0 ? "" : "\n", LetterText(letters[i], effects[i]),
+                   DifferenceText(options, letters[i]));
+      } else {
+        fmt::print("{}\n", LetterLine(letters[i], effects[i]));
+      }
+      ++printed;
     }
-    ++printed_;
-  }
-
-  const PipelineOptions& options_;
-  const bool all_;
-  const bool json_;
-  std::unique_ptr<LedgerView> ledger_;  // null: there is none, or it cannot be asked
-  std::vector<StoredLetter> batch_;
-  std::size_t printed_ = 0;
-};
-
-int PrintLetters(DlqArguments arguments, bool all) {
-  const auto options = Understand(arguments);
-  if (!options) return kUsage;
-  auto topic = LetterTopic::Open(*options, kConnectLimit);
-  if (!topic) return ExitFailed(topic.error());
-  LetterPrinter printer(*options, all, arguments.json);
-  std::size_t matched = 0;
-  const auto seen = topic->Visit(
-      arguments.request.filter,
-      [&](const StoredLetter& letter) {
-        printer.Add(letter);
-        return ++matched != arguments.request.limit;
-      },
-      kReadLimit);
-  printer.Flush();
+    return {};
+  };
+  const auto seen = topic.Visit(request, print);
   if (!seen) return ExitFailed(seen.error());
-  if (arguments.json) return kOk;
-  const std::size_t printed = printer.printed();
-  const bool cut = arguments.request.limit > 0 && printed == arguments.request.limit;
-  fmt::print("{}{} dead letter{} in {}{}{}\n", all && printed > 0 ? "\n" : "", printed,
-             printed == 1 ? "" : "s", options->dead_letter->topic,
+  if (request.json) return kOk;
+  const bool cut = request.limit > 0 && printed == request.limit;
+  fmt::print("{}{} dead letter{} in {}{}{}\n", kAll && printed > 0 ? "\n" : "", printed,
+             printed == 1 ? "" : "s", options.dead_letter->topic,
              cut ? " (there may be more: --limit)" : "", LeftOut(*seen));
   return kOk;
 }
 
-void PrintReplayed(const PipelineOptions& options, const LetterRequest& request,
-                   const ReplayCounts& counts) {
-  const bool ledger = FinalityOf(options.output) == consumer::Finality::kLedger;
-  std::string line =
-      fmt::format("{} {}, {} refused", counts.replayed,
-                  request.execute ? "replayed" : "would be replayed", counts.refused);
-  if (counts.failed > 0) line += fmt::format(", {} failed", counts.failed);
-  if (counts.repeated > 0) line += fmt::format(", {} left out", counts.repeated);
-  fmt::print("{}\n", line);
-  if (!request.execute) fmt::print("nothing was published: --execute does it\n");
-  if (counts.replayed == 0) return;
-  fmt::print("the producer chooses the partition by the key: it may be another than before\n");
-  if (!ledger) {
-    fmt::print("this output has no ledger: nothing tells which ids took effect meanwhile\n");
+// A command, and what the command line fills.
+struct LetterCommand {
+  CLI::App* command;
+  std::shared_ptr<LetterRequest> request;
+
+  LetterCommand(CLI::App& dlq, Run& run, const char* name, const char* help, CarryOut carry_out)
+      : command(dlq.add_subcommand(name, help)), request(std::make_shared<LetterRequest>()) {
+    command->add_option("FILE", request->file, "the pipeline file")->required();
+    LetterFilter& filter = request->filter;
+    command->add_option("--class", filter.error_class,
+                        "only of this error class: bad_record, id_conflict, timeout, 404, …");
+    command->add_option("--id", filter.id, "only of this record id");
+    command->add_option("--topic", filter.topic, "only records that came from this topic");
+    command->add_option("--partition", filter.partition, "only from this partition of it")
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--offset", filter.offset, "only from this offset of it")
+        ->check(CLI::NonNegativeNumber);
+    AddMoment(*command, "--since", filter.since,
+              "only those that failed at this time or later: RFC 3339, or an age like 2h");
+    AddMoment(*command, "--until", filter.until, "only those that failed before this time");
+    command->callback([&run, request = request, carry_out] {
+      run = [request, carry_out] { return OnTopic(*request, carry_out); };
+    });
   }
-  if (options.identity.accept_replay_ids) {
-    fmt::print("an interrupted replay can be run again: every replay carries its id\n");
-  } else {
-    fmt::print(
-        "an interrupted replay can be run again: {}what is still in flight may come twice "
-        "(kafka.accept_replay_ids: true would tell by the id)\n",
-        ledger ? "what took effect meanwhile is refused; " : "");
+  void AddLimit() const {
+    command->add_option("--limit", request->limit, "at most so many")->check(CLI::PositiveNumber);
   }
-}
-
-int ReplayLetters(DlqArguments arguments) {
-  const auto options = Understand(arguments);
-  if (!options) return kUsage;
-  auto topic = LetterTopic::Open(*options, kConnectLimit);
-  if (!topic) return ExitFailed(topic.error());
-  const auto counts = Replay(*options, *topic, arguments.request);
-  if (!counts) {
-    std::fflush(stdout);
-    return ExitFailed(counts.error());
+  void AddExecute() const {
+    command->add_flag("--execute", request->execute, "do it; without this, a dry run");
   }
-  PrintReplayed(*options, arguments.request, *counts);
-  return counts->refused + counts->failed == counts->done ? kOk : kFailed;
-}
-
-int PurgeLetters(DlqArguments arguments) {
-  const auto options = Understand(arguments);
-  if (!options) return kUsage;
-  const bool ledger = FinalityOf(options->output) == consumer::Finality::kLedger;
-  if (!ledger && !arguments.request.all) {
-    PrintError(arguments.file +
-               ": this output has no ledger, so nothing tells which dead letters have taken effect "
-               "since; --all deletes them all the same");
-    return kUsage;
-  }
-  auto topic = LetterTopic::Open(*options, kConnectLimit);
-  if (!topic) return ExitFailed(topic.error());
-  const auto deleted = Purge(*options, *topic, arguments.request);
-  if (!deleted) {
-    std::fflush(stdout);
-    return ExitFailed(deleted.error());
-  }
-  fmt::print("{} dead letter{} {}deleted\n", *deleted, *deleted == 1 ? "" : "s",
-             arguments.request.execute ? "" : "would be ");
-  if (!arguments.request.execute) fmt::print("nothing was deleted: --execute does it\n");
-  return kOk;
-}
-
-std::shared_ptr<DlqArguments> AddLetterOptions(CLI::App& command) {
-  auto arguments = std::make_shared<DlqArguments>();
-  LetterFilter& filter = arguments->request.filter;
-  command.add_option("FILE", arguments->file, "the pipeline file")->required();
-  command.add_option("--class", filter.error_class,
-                     "only of this error class: bad_record, id_conflict, timeout, 404, …");
-  command.add_option("--id", filter.id, "only of this record id");
-  command.add_option("--topic", filter.topic, "only records that came from this topic");
-  command.add_option("--partition", filter.partition, "only from this partition of it")
-      ->check(CLI::NonNegativeNumber);
-  command.add_option("--offset", filter.offset, "only from this offset of it")
-      ->check(CLI::NonNegativeNumber);
-  AddMoment(command, "--since", filter.since,
-            "only those that failed at this time or later: RFC 3339, or an age like 2h");
-  AddMoment(command, "--until", filter.until, "only those that failed before this time");
-  return arguments;
-}
-
-void AddLimit(CLI::App& command, DlqArguments& arguments) {
-  command.add_option("--limit", arguments.request.limit, "at most so many")
-      ->check(CLI::PositiveNumber);
-}
-
-void AddReplay(CLI::App& dlq, Run& run) {
-  CLI::App* replay = dlq.add_subcommand(
-      "replay", "send dead letters back to their topic; a dry run, unless --execute is given");
-  replay->footer(
-      "Publishes dead letters to the topic that they came from, with key, value, own headers and\n"
-      "timestamp as they were, and their record id in the header fencepost-record-id.\n"
-      "Refused: an id that has a ledger row (it took effect since); an\n"
-      "id conflict; and where nothing would recognise a second replay: no record id, or\n"
-      "record_id: position without kafka.accept_replay_ids. Exit code 1 if any was refused or\n"
-      "failed.\n");
-  const auto arguments = AddLetterOptions(*replay);
-  AddLimit(*replay, *arguments);
-  replay->add_flag("--execute", arguments->request.execute, "do it; without this, a dry run");
-  replay->add_flag(
-      "--as-new-id", arguments->request.as_new_id,
-      "as a record of its own: without the old id, and with a new one (of the dead letter's "
-      "position) where kafka.accept_replay_ids is true. Letters that were replayed before are "
-      "replayed again: choose by the filters");
-  replay->callback([&run, arguments] { run = [arguments] { return ReplayLetters(*arguments); }; });
-}
-
-void AddPurge(CLI::App& dlq, Run& run) {
-  CLI::App* purge = dlq.add_subcommand(
-      "purge",
-      "delete dead letters that have taken effect since; a dry run, unless --execute is given");
-  purge->footer(
-      "Deletes dead letters whose id has a row in the ledger (list marks them). Kafka deletes "
-      "only\n"
-      "from the beginning of a partition, so in each all go that stand before the first record\n"
-      "that has to stay: one that has not taken effect, of another pipeline, or that the filters\n"
-      "leave out. Needs the right to delete records of the topic.\n");
-  const auto arguments = AddLetterOptions(*purge);
-  purge->add_flag("--execute", arguments->request.execute, "do it; without this, a dry run");
-  purge->add_flag("--all", arguments->request.all,
-                  "also those that have not taken effect: they are lost for good");
-  purge->callback([&run, arguments] { run = [arguments] { return PurgeLetters(*arguments); }; });
-}
+  void AddJson() const { command->add_flag("--json", request->json, "one JSON object a line"); }
+};
 
 }  // namespace
 
 void AddDlq(CLI::App& app, Run& run) {
   CLI::App* dlq = app.add_subcommand("dlq", "the dead letters: list, show, replay, purge");
   dlq->require_subcommand(1);
-  CLI::App* list = dlq->add_subcommand("list", "one line each, and a total");
-  const auto of_list = AddLetterOptions(*list);
-  AddLimit(*list, *of_list);
-  list->add_flag("--json", of_list->json, "one JSON object a line");
-  list->callback([&run, of_list] { run = [of_list] { return PrintLetters(*of_list, false); }; });
-  CLI::App* show = dlq->add_subcommand("show", "everything of each: headers, key, value");
-  const auto of_show = AddLetterOptions(*show);
-  AddLimit(*show, *of_show);
-  show->add_flag("--json", of_show->json, "one JSON object a line");
-  show->callback([&run, of_show] { run = [of_show] { return PrintLetters(*of_show, true); }; });
-  AddReplay(*dlq, run);
-  AddPurge(*dlq, run);
+  const LetterCommand list(*dlq, run, "list", "one line each, and a total", Print<false>);
+  list.AddLimit();
+  list.AddJson();
+  const LetterCommand show(*dlq, run, "show", "everything of each: headers, key, value",
+                           Print<true>);
+  show.AddLimit();
+  show.AddJson();
+  const LetterCommand replay(
+      *dlq, run, "replay",
+      "send dead letters back to their topic; a dry run, unless --execute is given", Replay);
+  replay.AddLimit();
+  replay.AddExecute();
+  replay.command->add_flag(
+      "--as-new-id", replay.request->as_new_id,
+      "as a record of its own: without the old id, and with a new one (of the dead letter's "
+      "position) where kafka.accept_replay_ids is true. Letters that were replayed before are "
+      "replayed again: choose by the filters");
+  replay.command->footer(
+      "Publishes dead letters to the topic that they came from, with key, value, own headers and\n"
+      "timestamp as they were, and their record id in the header fencepost-record-id.\n"
+      "Refused: an id that has a ledger row (it took effect since); an\n"
+      "id conflict; and where nothing would recognise a second replay: no record id, or\n"
+      "record_id: position without kafka.accept_replay_ids. Exit code 1 if any was refused or\n"
+      "failed.\n");
+  const LetterCommand purge(
+      *dlq, run, "purge",
+      "delete dead letters that have taken effect since; a dry run, unless --execute is given",
+      Purge);
+  purge.AddExecute();
+  purge.command->add_flag("--all", purge.request->all,
+                          "also those that have not taken effect: they are lost for good");
+  purge.command->footer(
+      "Deletes dead letters whose id has a row in the ledger (list marks them). Kafka deletes "
+      "only\n"
+      "from the beginning of a partition, so in each all go that stand before the first record\n"
+      "that has to stay: one that has not taken effect, of another pipeline, or that the filters\n"
+      "leave out. Needs the right to delete records of the topic.\n");
 }
 
 }  // namespace fencepost::cli

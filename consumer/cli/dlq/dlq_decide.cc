@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "consumer/cli/dlq/dlq_replay.h"
+#include "consumer/cli/dlq/dlq_decide.h"
 #include "consumer/cli/shared/bytes_text.h"
 #include "locking/base/planted.h"
 

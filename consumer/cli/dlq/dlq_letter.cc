@@ -1,5 +1,7 @@
 #include "consumer/cli/dlq/dlq_letter.h"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "consumer/cli/shared/bytes_text.h"
@@ -16,6 +18,13 @@ using consumer::TopicRecord;
 namespace header = consumer::dead_letter_header;
 
 namespace {
+
+// Digits and nothing else, as far as they fit.
+template <typename Int>
+bool ReadNumber(std::string_view text, Int& value) {
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
+  return error == std::errc() && end == text.end() && value >= 0;
+}
 
 // The last header of a name counts, as with selectors.
 std::optional<std::string_view> Find(const Record& record, std::string_view name) {

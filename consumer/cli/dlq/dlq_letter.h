@@ -48,12 +48,15 @@ struct LetterFilter {
   std::optional<locking::WallTime> since;
   std::optional<locking::WallTime> until;
 };
+// What a command is asked for.
 struct LetterRequest {
+  std::string file;
   LetterFilter filter;
   std::size_t limit = 0;   // letters; 0: all
   bool as_new_id = false;  // replay
   bool all = false;        // purge: also what has not taken effect
   bool execute = false;
+  bool json = false;
 };
 bool Matches(const LetterFilter& filter, const StoredLetter& letter);
 

@@ -1,163 +1,138 @@
-#include "consumer/cli/dlq/dlq_purge.h"
-
+#include <cstdio>
+#include <map>
 #include <memory>
-#include <optional>
 
 #include <fmt/format.h>
 
-#include "consumer/cli/dlq/dlq_effects.h"
+#include "consumer/cli/dlq/dlq_commands.h"
 #include "consumer/cli/shared/bytes_text.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/kafka/client/admin.h"
 
 namespace fencepost::cli {
 
 using consumer::PipelineOptions;
-using std::chrono::seconds;
 
 namespace {
 
-constexpr seconds kReadLimit{30};
-constexpr seconds kDeleteLimit{30};
+constexpr std::chrono::seconds kDeleteLimit{30};
 
-class Purger {
- public:
-  Purger(const PipelineOptions& options, const LetterRequest& request)
-      : options_(options),
-        request_(request),
-        ledger_(request.all ? nullptr : LedgerView::Of(options)) {}
+// Of one partition.
+struct Share {
+  std::size_t letters = 0;   // that go
+  consumer::Offset end = 0;  // all before this offset go
+  std::size_t behind = 0;    // that could go, but for the record at `end`
+  std::string stays;         // why that record stays; empty: none does
 
-  tl::expected<void, Error> Take(const consumer::TopicRecord& stored,
-                                 const tl::expected<StoredLetter, std::string>& letter) {
-    Place place{{stored.where, stored.record.offset}, "", std::nullopt};
-    if (!letter) {
-      place.stays = "it is no dead letter of fencepost";
-    } else if (letter->pipeline != options_.name) {
-      place.stays = fmt::format("it is of pipeline {}", Printable(letter->pipeline));
-    } else if (!Matches(request_.filter, *letter)) {
-      place.stays = "it is not among those that were asked for";
-    } else if (!request_.all) {
-      place.letter = letters_.size();
-      letters_.push_back(*letter);
+  // Records in the order of their offsets. `why`: why it stays; empty: it may go.
+  void Add(consumer::Offset at, const std::string& why) {
+    if (!stays.empty()) {
+      behind += why.empty() ? 1 : 0;
+      return;
     }
-    places_.push_back(std::move(place));
-    return places_.size() < kLettersAtATime ? tl::expected<void, Error>() : EndBatch();
+    if (why.empty()) ++letters;
+    end = why.empty() ? at + 1 : at;
+    stays = why;
   }
-
-  tl::expected<void, Error> EndBatch() {
-    std::vector<LetterEffect> effects;
-    if (!letters_.empty()) {
-      auto found = EffectsOf(options_, *ledger_, letters_);
-      if (!found) return tl::unexpected(Blind(found.error()));
-      effects = std::move(*found);
-    }
-    for (Place& place : places_) {
-      if (place.letter && effects[*place.letter] != LetterEffect::kTaken) {
-        const std::string& id = letters_[*place.letter].record_id;
-        place.stays = id.empty() ? "it has no record id, so nothing tells whether it took effect"
-                                 : fmt::format("id {} has not taken effect", Printable(id));
-      }
-      plan_.Add(place.at, std::move(place.stays));
-    }
-    places_.clear();
-    letters_.clear();
-    return {};
-  }
-
-  [[nodiscard]] const PurgePlan& plan() const { return plan_; }
-
- private:
-  struct Place {
-    Position at;
-    std::string stays;
-    std::optional<std::size_t> letter;  // in letters_: the ledger decides
-  };
-
-  static Error Blind(Error error) {
-    error.what = "the ledger cannot be asked, and without it nothing is deleted: " + error.what;
-    error.hint = "run it again when the database answers, or give --all";
-    return error;
-  }
-
-  const PipelineOptions& options_;
-  const LetterRequest& request_;
-  const std::unique_ptr<LedgerView> ledger_;
-  std::vector<Place> places_;
-  std::vector<StoredLetter> letters_;
-  PurgePlan plan_;
 };
+using Plan = std::map<std::int32_t, Share>;
 
-void PrintPlan(const std::string& topic, const PurgePlan& plan, bool execute) {
-  for (const auto& [index, partition] : plan.partitions()) {
-    std::string line;
-    if (partition.letters > 0) {
-      line = fmt::format("{} {}/{}: {} dead letter{} before offset {}",
-                         execute ? "deleting" : "would delete", topic, index, partition.letters,
-                         partition.letters == 1 ? "" : "s", partition.end);
-    } else {
-      line = fmt::format("nothing to delete in {}/{}", topic, index);
-    }
-    if (!partition.stays.empty()) {
-      line += fmt::format("; offset {} stays: {}", partition.end, partition.stays);
-    }
-    if (partition.behind > 0) {
-      line += fmt::format("; {} behind it stay{}, too, since Kafka deletes only from the beginning",
-                          partition.behind, partition.behind == 1 ? "s" : "");
-    }
-    fmt::print("{}\n", line);
+// As far as the topic itself tells.
+std::string WhyItStays(const PipelineOptions& options, const LetterRequest& request,
+                       const Met& met) {
+  if (!met.letter) return "it is no dead letter of fencepost";
+  if (met.letter->pipeline != options.name) {
+    return fmt::format("it is of pipeline {}", Printable(met.letter->pipeline));
   }
+  return Matches(request.filter, *met.letter) ? "" : "it is not among those that were asked for";
 }
 
-tl::expected<void, Error> Delete(const PipelineOptions& options, const PurgePlan& plan) {
-  std::vector<consumer::KafkaAdmin::Before> records;
-  for (const auto& [index, partition] : plan.partitions()) {
-    if (partition.letters == 0) continue;
-    records.push_back({{options.dead_letter->topic, index}, partition.end});
+std::string WhyItMayBeNeeded(const std::string& id) {
+  return id.empty() ? "it has no record id, so nothing tells whether it took effect"
+                    : fmt::format("id {} has not taken effect", Printable(id));
+}
+
+Error Blind(Error error) {
+  error.what = "the ledger cannot be asked, and without it nothing is deleted: " + error.what;
+  error.hint = "run it again when the database answers, or give --all";
+  return error;
+}
+
+// Error: the ledger or the topic cannot be read.
+tl::expected<Plan, Error> MakePlan(const PipelineOptions& options, LetterTopic& topic,
+                                   const LetterRequest& request) {
+  Plan plan;
+  const auto ledger = request.all ? nullptr : LedgerView::Of(options);
+  const auto add = [&](const std::vector<Met>& batch) -> tl::expected<bool, Error> {
+    std::vector<std::string> whys;
+    std::vector<StoredLetter> letters;  // of which the ledger decides
+    for (const Met& met : batch) {
+      whys.push_back(WhyItStays(options, request, met));
+      if (whys.back().empty() && ledger != nullptr) letters.push_back(*met.letter);
+    }
+    tl::expected<std::vector<LetterEffect>, Error> effects;
+    if (!letters.empty()) effects = EffectsOf(options, *ledger, letters);
+    if (!effects) return tl::unexpected(Blind(effects.error()));
+    auto effect = effects->begin();
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (whys[i].empty() && ledger != nullptr && *effect++ != LetterEffect::kTaken) {
+        whys[i] = WhyItMayBeNeeded(batch[i].letter->record_id);
+      }
+      plan[batch[i].at.where.partition].Add(batch[i].at.offset, whys[i]);
+    }
+    return true;
+  };
+  return topic.Scan(add).map([&] { return plan; });
+}
+
+std::string ShareText(const std::string& partition, const Share& share, bool execute) {
+  std::string line = fmt::format("nothing to delete in {}", partition);
+  if (share.letters > 0) {
+    line = fmt::format("{} {}: {} dead letter{} before offset {}",
+                       execute ? "deleting" : "would delete", partition, share.letters,
+                       share.letters == 1 ? "" : "s", share.end);
   }
-  auto admin = consumer::KafkaAdmin::Make(options.kafka);
-  if (!admin) return tl::unexpected(admin.error());
-  return (*admin)->DeleteRecords(records, kDeleteLimit);
+  if (!share.stays.empty()) line += fmt::format("; offset {} stays: {}", share.end, share.stays);
+  if (share.behind > 0) {
+    line += fmt::format("; {} behind it stay{}, too, since Kafka deletes only from the beginning",
+                        share.behind, share.behind == 1 ? "s" : "");
+  }
+  return line;
 }
 
 }  // namespace
 
-void PurgePlan::Add(const Position& at, std::string why) {
-  Partition& partition = partitions_[at.where.partition];
-  if (!partition.stays.empty()) {
-    partition.behind += why.empty() ? 1 : 0;
-    return;
+int Purge(const PipelineOptions& options, LetterTopic& topic, const LetterRequest& request) {
+  if (!request.all && FinalityOf(options.output) != consumer::Finality::kLedger) {
+    return ExitUsage(
+        request.file +
+        ": this output has no ledger, so nothing tells which dead letters have taken effect since; "
+        "--all deletes them all the same");
   }
-  if (why.empty()) ++partition.letters;
-  partition.end = why.empty() ? at.offset + 1 : at.offset;
-  partition.stays = std::move(why);
-}
-
-std::size_t PurgePlan::letters() const {
-  std::size_t sum = 0;
-  for (const auto& [index, partition] : partitions_) sum += partition.letters;
-  return sum;
-}
-
-tl::expected<std::size_t, Error> Purge(const PipelineOptions& options, LetterTopic& topic,
-                                       const LetterRequest& request) {
-  Purger purger(options, request);
-  tl::expected<void, Error> outcome;
-  const auto scanned = topic.Scan(
-      [&](const consumer::TopicRecord& stored,
-          const tl::expected<StoredLetter, std::string>& letter) {
-        outcome = purger.Take(stored, letter);
-        return outcome.has_value();
-      },
-      kReadLimit);
-  if (!outcome) return tl::unexpected(outcome.error());
-  if (!scanned) return tl::unexpected(scanned.error());
-  if (outcome = purger.EndBatch(); !outcome) return tl::unexpected(outcome.error());
-  const PurgePlan& plan = purger.plan();
-  PrintPlan(options.dead_letter->topic, plan, request.execute);
-  if (request.execute && plan.letters() > 0) {
-    if (auto deleted = Delete(options, plan); !deleted) return tl::unexpected(deleted.error());
+  const auto plan = MakePlan(options, topic, request);
+  if (!plan) return ExitFailed(plan.error());
+  std::size_t letters = 0;
+  std::vector<consumer::KafkaAdmin::Before> records;
+  for (const auto& [index, share] : *plan) {
+    const consumer::TopicPartition where{options.dead_letter->topic, index};
+    fmt::print("{}\n", ShareText(fmt::format("{}/{}", where.topic, index), share, request.execute));
+    letters += share.letters;
+    if (share.letters > 0) records.push_back({where, share.end});
   }
-  return plan.letters();
+  if (request.execute && letters > 0) {
+    const auto deleted = consumer::KafkaAdmin::Make(options.kafka).and_then([&](const auto& admin) {
+      return admin->DeleteRecords(records, kDeleteLimit);
+    });
+    if (!deleted) {
+      std::fflush(stdout);
+      return ExitFailed(deleted.error());
+    }
+  }
+  fmt::print("{} dead letter{} {}deleted\n", letters, letters == 1 ? "" : "s",
+             request.execute ? "" : "would be ");
+  if (!request.execute) fmt::print("nothing was deleted: --execute does it\n");
+  return kOk;
 }
 
 }  // namespace fencepost::cli

@@ -1,14 +1,14 @@
-#include "consumer/cli/dlq/dlq_replay.h"
-
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "consumer/cli/dlq/dlq_commands.h"
+#include "consumer/cli/dlq/dlq_decide.h"
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/ledger_view.h"
-#include "consumer/cli/shared/progress.h"
 #include "consumer/kafka/client/producer.h"
 #include "consumer/record/dead_letter.h"
 
@@ -22,63 +22,76 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr std::size_t kBatch = 500;           // ids a look into the ledger
 constexpr std::size_t kMaxFailuresTold = 20;  // then only counted
-constexpr seconds kReadLimit{30};
 constexpr seconds kLookupLimit{30};
 constexpr seconds kFlushLimit{120};
 
 class Replayer {
  public:
-  Replayer(const PipelineOptions& options, const LetterRequest& request, std::size_t total)
-      : request_(request),
+  Replayer(const PipelineOptions& options, const LetterRequest& request)
+      : options_(options),
+        request_(request),
         rules_(RulesOf(options, request.as_new_id)),
-        ledger_(LedgerView::Of(options)),
-        progress_("replayed", total) {}
+        ledger_(LedgerView::Of(options)) {}
 
-  tl::expected<void, Error> Connect(const PipelineOptions& options) {
-    auto settings = consumer::ProducerSettings(options.kafka);
+  tl::expected<void, Error> Connect() {
+    auto settings = consumer::ProducerSettings(options_.kafka);
     settings["topic.metadata.propagation.max.ms"] = "5000";  // a missing topic is said soon
-    auto producer = Producer::Make(options.kafka, settings);
-    if (!producer) return tl::unexpected(producer.error());
-    producer_ = std::move(*producer);
-    return {};
+    return Producer::Make(options_.kafka, settings).map([this](std::unique_ptr<Producer> made) {
+      producer_ = std::move(made);
+    });
   }
 
-  // Takes letters until a batch is full. Error: nothing of this batch was published.
-  tl::expected<void, Error> Take(const StoredLetter& letter) {
-    batch_.push_back(letter);
-    return batch_.size() < kBatch ? tl::expected<void, Error>() : EndBatch();
-  }
-
-  tl::expected<void, Error> EndBatch() {
-    LedgerView::Rows rows(batch_.size());
+  // Error: the ledger cannot be asked; none of these was published.
+  tl::expected<void, Error> Take(const std::vector<StoredLetter>& letters) {
+    if (sent_ > 0) fmt::print(stderr, "{} sent, {} acknowledged\n", sent_, replayed_);
+    LedgerView::Rows rows(letters.size());
     if (ledger_ != nullptr) {
       std::vector<std::string> ids;
-      for (const StoredLetter& letter : batch_) ids.push_back(letter.record_id);
+      for (const StoredLetter& letter : letters) ids.push_back(letter.record_id);
       auto found = ledger_->Lookup(ids, kLookupLimit);
       if (!found) return tl::unexpected(Blind(found.error()));
       rows = std::move(*found);
     }
-    for (std::size_t i = 0; i < batch_.size(); ++i) TakeUp(batch_[i], rows[i]);
-    batch_.clear();
+    for (std::size_t i = 0; i < letters.size(); ++i) TakeUp(letters[i], rows[i]);
     return {};
   }
 
   // Until every record was acknowledged or refused.
   void Finish() {
-    if (producer_ != nullptr) {
-      const auto flushed = producer_->Flush(kFlushLimit);
-      if (!flushed && counts_.replayed + counts_.failed < sent_) {
-        Tell("", fmt::format("{} were not acknowledged: {}",
-                             sent_ - counts_.replayed - counts_.failed, flushed.error().Line()));
-        counts_.failed = sent_ - counts_.replayed;
-      }
-    }
-    progress_.Show(counts_.replayed + counts_.failed + counts_.refused + counts_.repeated);
+    if (producer_ == nullptr) return;
+    const auto flushed = producer_->Flush(kFlushLimit);
+    if (flushed || replayed_ + failed_ == sent_) return;
+    PrintError(fmt::format("{} were not acknowledged: {}", sent_ - replayed_ - failed_,
+                           flushed.error().Line()));
+    failed_ = sent_ - replayed_;
   }
 
-  [[nodiscard]] const ReplayCounts& counts() const { return counts_; }
+  [[nodiscard]] std::size_t replayed() const { return replayed_; }
+  // Of those that were refused, what has taken effect is no failure.
+  [[nodiscard]] bool good() const { return refused_ + failed_ == done_; }
+
+  void PrintTotals() const {
+    fmt::print("{} {}, {} refused", replayed_, request_.execute ? "replayed" : "would be replayed",
+               refused_);
+    if (failed_ > 0) fmt::print(", {} failed", failed_);
+    if (repeated_ > 0) fmt::print(", {} left out", repeated_);
+    fmt::print("\n");
+    if (!request_.execute) fmt::print("nothing was published: --execute does it\n");
+    if (replayed_ == 0) return;
+    fmt::print("the producer chooses the partition by the key: it may be another than before\n");
+    if (ledger_ == nullptr) {
+      fmt::print("this output has no ledger: nothing tells which ids took effect meanwhile\n");
+    }
+    if (options_.identity.accept_replay_ids) {
+      fmt::print("an interrupted replay can be run again: every replay carries its id\n");
+      return;
+    }
+    fmt::print(
+        "an interrupted replay can be run again: {}what is still in flight may come twice "
+        "(kafka.accept_replay_ids: true would tell by the id)\n",
+        ledger_ != nullptr ? "what took effect meanwhile is refused; " : "");
+  }
 
  private:
   static Error Blind(Error error) {
@@ -89,24 +102,22 @@ class Replayer {
 
   void TakeUp(const StoredLetter& letter, const std::optional<consumer::LedgerEntry>& row) {
     const ReplayDecision decision = Decide(letter, rules_, row);
+    const std::string at = letter.at().Text();
     if (!decision.replay) {
-      ++counts_.refused;
-      counts_.done += decision.done ? 1 : 0;
-      Line(fmt::format("refused       {}: {}", letter.at().Text(), decision.why));
+      ++refused_;
+      done_ += decision.done ? 1 : 0;
+      fmt::print("refused       {}: {}\n", at, decision.why);
     } else if (!rules_.as_new_id && !ids_.insert(letter.record_id).second) {
-      ++counts_.repeated;
-      Line(fmt::format("left out      {}: an earlier dead letter of id {} is in this replay",
-                       letter.at().Text(), Printable(letter.record_id)));
+      ++repeated_;
+      fmt::print("left out      {}: an earlier dead letter of id {} is in this replay\n", at,
+                 Printable(letter.record_id));
     } else if (request_.execute) {
-      if (!decision.why.empty()) {
-        Line(fmt::format("note          {}: {}", letter.at().Text(), decision.why));
-      }
+      if (!decision.why.empty()) fmt::print("note          {}: {}\n", at, decision.why);
       Send(letter, decision);
     } else {
-      ++counts_.replayed;
-      Line(fmt::format("would replay  {} to {}, id {}{}", letter.at().Text(),
-                       letter.origin.where.topic, IdText(letter, decision),
-                       decision.why.empty() ? "" : " (" + decision.why + ")"));
+      ++replayed_;
+      fmt::print("would replay  {} to {}, id {}{}\n", at, letter.origin.where.topic,
+                 IdText(letter, decision), decision.why.empty() ? "" : " (" + decision.why + ")");
     }
   }
 
@@ -130,89 +141,52 @@ class Replayer {
           HeaderView{consumer::dead_letter_header::kRecordId, decision.header_id});
     }
     ++sent_;
-    const std::string at = letter.at().Text();
-    const auto sent = producer_->Send(outgoing, [this, at](const auto& delivered) {
-      if (delivered) {
-        ++counts_.replayed;
-      } else {
-        Failed(at, delivered.error());
+    const auto acknowledged = [this, at = letter.at().Text()](const auto& outcome) {
+      if (outcome) {
+        ++replayed_;
+      } else if (++failed_ <= kMaxFailuresTold) {
+        PrintError(fmt::format("{} was not replayed: {}", at, outcome.error().Line()));
       }
-    });
-    if (!sent) Failed(at, sent.error());
+    };
+    const auto sent = producer_->Send(outgoing, acknowledged);
+    if (!sent) acknowledged(sent);
     producer_->Poll(consumer::Millis(0));
-    progress_.Show(counts_.replayed + counts_.failed + counts_.refused + counts_.repeated);
   }
 
-  void Failed(const std::string& at, const Error& error) {
-    if (++counts_.failed <= kMaxFailuresTold) Tell(at, error.Line());
-  }
-
-  void Tell(const std::string& at, const std::string& line) {
-    progress_.Clear();
-    PrintError(at.empty() ? line : fmt::format("{} was not replayed: {}", at, line));
-  }
-
-  void Line(const std::string& line) {
-    progress_.Clear();
-    fmt::print("{}\n", line);
-  }
-
+  const PipelineOptions& options_;
   const LetterRequest& request_;
   const ReplayRules rules_;
   const std::unique_ptr<LedgerView> ledger_;
-  Progress progress_;
-  ReplayCounts counts_;
   std::size_t sent_ = 0;
+  std::size_t replayed_ = 0;  // acknowledged; in a dry run: would be replayed
+  std::size_t refused_ = 0;
+  std::size_t done_ = 0;  // of those refused: it has taken effect
+  std::size_t failed_ = 0;
+  std::size_t repeated_ = 0;  // later letters of an id that is in this replay already
   std::set<std::string> ids_;
-  std::vector<StoredLetter> batch_;
   std::unique_ptr<Producer> producer_;  // first to go: its deliveries touch the rest
 };
 
-// How many there are, for the bar.
-tl::expected<std::size_t, Error> Count(LetterTopic& topic, const LetterRequest& request) {
-  std::size_t count = 0;
-  const auto seen = topic.Visit(
-      request.filter, [&](const StoredLetter&) { return ++count != request.limit; }, kReadLimit);
-  if (!seen) return tl::unexpected(seen.error());
-  return count;
-}
-
 }  // namespace
 
-tl::expected<ReplayCounts, Error> Replay(const PipelineOptions& options, LetterTopic& topic,
-                                         const LetterRequest& request) {
-  std::size_t total = 0;
+int Replay(const PipelineOptions& options, LetterTopic& topic, const LetterRequest& request) {
+  Replayer replayer(options, request);
   if (request.execute) {
-    const auto counted = Count(topic, request);
-    if (!counted) return tl::unexpected(counted.error());
-    total = *counted;
+    if (const auto connected = replayer.Connect(); !connected) return ExitFailed(connected.error());
   }
-  Replayer replayer(options, request, total);
-  if (request.execute) {
-    if (auto connected = replayer.Connect(options); !connected) {
-      return tl::unexpected(connected.error());
-    }
-  }
-  std::size_t taken = 0;
-  tl::expected<void, Error> outcome;
   const auto seen = topic.Visit(
-      request.filter,
-      [&](const StoredLetter& letter) {
-        outcome = replayer.Take(letter);
-        return outcome && ++taken != request.limit;
-      },
-      kReadLimit);
-  if (outcome && seen) outcome = replayer.EndBatch();
+      request, [&](const std::vector<StoredLetter>& letters) { return replayer.Take(letters); });
   replayer.Finish();
-  if (outcome && !seen) outcome = tl::unexpected(seen.error());
-  if (!outcome) {
-    Error error = outcome.error();
-    if (replayer.counts().replayed > 0 && request.execute) {
-      error.what += fmt::format(" ({} were replayed before)", replayer.counts().replayed);
+  if (!seen) {
+    std::fflush(stdout);
+    Error error = seen.error();
+    if (replayer.replayed() > 0 && request.execute) {
+      error.what += fmt::format(" ({} were replayed before)", replayer.replayed());
     }
-    return tl::unexpected(std::move(error));
+    return ExitFailed(error);
   }
-  return replayer.counts();
+  replayer.PrintTotals();
+  return replayer.good() ? kOk : kFailed;
 }
 
 }  // namespace fencepost::cli

@@ -16,11 +16,19 @@
 
 namespace fencepost::cli {
 
+class LedgerView;
+
 // What a visit met.
 struct LettersSeen {
   std::size_t matched = 0;
   std::size_t of_others = 0;  // dead letters of other pipelines that share the topic
   std::size_t strange = 0;    // records that are no dead letters
+};
+
+// A record of the topic.
+struct Met {
+  Position at;
+  tl::expected<StoredLetter, std::string> letter;  // or why it is none
 };
 
 class LetterTopic {
@@ -29,15 +37,15 @@ class LetterTopic {
   static tl::expected<LetterTopic, Error> Open(const consumer::PipelineOptions& options,
                                                consumer::Millis limit);
 
-  // Partition by partition, each in order of its offsets, until `visit` returns false. Error:
-  // nothing came for `limit` though the end was not reached.
-  tl::expected<LettersSeen, Error> Visit(const LetterFilter& filter,
-                                         const std::function<bool(const StoredLetter&)>& visit,
-                                         consumer::Millis limit);
-  // As Visit, but over all records, whether they are letters that match or not; false stops.
-  using Meet = std::function<bool(const consumer::TopicRecord&,
-                                  const tl::expected<StoredLetter, std::string>&)>;
-  tl::expected<void, Error> Scan(const Meet& meet, consumer::Millis limit);
+  // All records, some hundreds at a time, partition by partition, each in order of its offsets,
+  // until `take` returns false or an error. Error: that one; or nothing came for `limit` though the
+  // end was not reached, what came before was taken.
+  using Take = std::function<tl::expected<bool, Error>(const std::vector<Met>&)>;
+  tl::expected<void, Error> Scan(const Take& take,
+                                 consumer::Millis limit = std::chrono::seconds(30));
+  // The letters alone that the filter lets through, as many as the request says at most.
+  using TakeLetters = std::function<tl::expected<void, Error>(const std::vector<StoredLetter>&)>;
+  tl::expected<LettersSeen, Error> Visit(const LetterRequest& request, const TakeLetters& take);
 
  private:
   LetterTopic(std::unique_ptr<consumer::TopicReader> reader,
@@ -47,5 +55,12 @@ class LetterTopic {
   std::unique_ptr<consumer::TopicReader> reader_;
   std::vector<consumer::PartitionRange> ranges_;
 };
+
+// Which letters have taken effect since, by the ledger: one answer a letter, in their order. The id
+// of a conflict is another record's: of those only a replay as a new record counts. Error: the
+// ledger cannot be asked.
+tl::expected<std::vector<LetterEffect>, Error> EffectsOf(const consumer::PipelineOptions& options,
+                                                         LedgerView& ledger,
+                                                         const std::vector<StoredLetter>& letters);
 
 }  // namespace fencepost::cli

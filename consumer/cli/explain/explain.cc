@@ -32,7 +32,7 @@ void Print(const Facts& facts, const Verdict& verdict, bool as_json) {
     fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  fmt::print("pipeline {}\n", facts.pipeline);
+  fmt::print("pipeline {}\n", facts.options.name);
   for (const std::string& line : FactLines(facts)) fmt::print("{}\n", line);
   fmt::print("what happened: {}\nwhat will happen next: {}\n", verdict.happened, verdict.next);
 }

@@ -9,6 +9,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/cli/dlq/dlq_letter.h"
 #include "consumer/cli/shared/position.h"
 #include "consumer/cli/shared/store_view.h"
 #include "consumer/kafka/client/topic_reader.h"
@@ -21,40 +22,23 @@ namespace fencepost::cli {
 
 template <typename T>
 using Told = tl::expected<T, Error>;
-
-struct RecordFacts {
-  std::optional<locking::WallTime> timestamp;
-  std::optional<std::string> key;
-  std::optional<std::size_t> value_bytes;  // nullopt: a tombstone
-  std::size_t headers = 0;
-};
-
-struct LetterFacts {
-  Position at;      // in the dead letter topic
-  Position origin;  // of the record that died
-  std::string error_class;
-  std::string error;
-  std::string failed_at;
-};
+// What a part told; nullptr: it was not asked, or could not be.
+template <typename T>
+const T* Known(const std::optional<Told<T>>& part) {
+  return part && *part ? &**part : nullptr;
+}
+// What it found; nullptr: also where it told that there is none.
+template <typename T>
+const T* Found(const std::optional<Told<std::optional<T>>>& part) {
+  const auto* known = Known(part);
+  return known != nullptr && *known ? &**known : nullptr;
+}
 
 // Who knew where the record is.
 enum class PositionFrom : std::uint8_t { kQuestion, kId, kLedgerRow, kDeadLetter };
 
 struct Facts {
-  // The pipeline, as its file says.
-  std::string pipeline;
-  std::string group;
-  std::string output;  // a name for people
-  consumer::Finality finality = consumer::Finality::kLedger;
-  consumer::StartFrom start_from = consumer::StartFrom::kEarliest;
-  consumer::OnBad on_id_conflict = consumer::OnBad::kStop;
-  consumer::OnBad on_bad_record = consumer::OnBad::kStop;
-  bool position_ids = false;
-  std::optional<std::chrono::seconds> ledger_keep;
-  locking::Millis remember_done{0};
-  std::int64_t block = 1;         // LockBlock
-  std::string dead_letter_topic;  // empty: none
-
+  consumer::PipelineOptions options;  // as its file says
   locking::WallTime now;
   std::optional<Position> position;  // nothing: asked by id, and no part knows where it is
   PositionFrom position_from = PositionFrom::kQuestion;
@@ -62,9 +46,10 @@ struct Facts {
   // Kafka; nullopt: not asked, since the position is not known.
   std::optional<Told<consumer::PartitionRange>> range;
   std::optional<Told<std::optional<consumer::Offset>>> committed;
-  std::optional<Told<std::optional<RecordFacts>>> record;
+  std::optional<Told<std::optional<consumer::TopicRecord>>> record;
 
   std::string id;  // as stored; empty: not known
+  // Of the record, where it was read and has this id.
   std::optional<locking::ContentCrc> crc;
   std::string no_id;   // the record is there, and this is why it has no id
   std::string no_row;  // likewise, why the output's columns refuse it; not known with a handler
@@ -76,7 +61,7 @@ struct Facts {
   // nullopt: no ledger, or not asked.
   std::optional<Told<std::optional<consumer::LedgerEntry>>> row;
   // nullopt: no dead letter topic. Oldest first: of this position, or of this id.
-  std::optional<Told<std::vector<LetterFacts>>> letters;
+  std::optional<Told<std::vector<StoredLetter>>> letters;
   bool letters_partly = false;  // the topic was not read to its end in time
 
   // Nothing answered: neither Kafka nor a lock node nor the ledger.

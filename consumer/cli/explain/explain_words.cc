@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "consumer/cli/shared/bytes_text.h"
+#include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/moments.h"
 #include "consumer/record/identity.h"
 #include "locking/base/time_text.h"
@@ -13,38 +14,40 @@ namespace {
 std::string Cannot(const Error& error) { return "not known: " + error.Line(); }
 
 std::string RecordLine(const Facts& facts) {
-  const auto& record = *facts.record;
-  if (!record) return Cannot(record.error());
-  if (!*record) return "not there";
+  if (!*facts.record) return Cannot(facts.record->error());
+  const auto* found = Found(facts.record);
+  if (found == nullptr) return "not there";
+  const consumer::Record& record = found->record;
   std::string text;
-  if ((*record)->timestamp) {
-    text = fmt::format("of {} ({}), ", MomentText(*(*record)->timestamp),
-                       AgeText(*(*record)->timestamp, facts.now));
+  if (record.timestamp) {
+    const locking::WallTime at(*record.timestamp);
+    text = fmt::format("of {} ({}), ", MomentText(at), AgeText(at, facts.now));
   }
-  const auto& key = (*record)->key;
-  text += "key " + Quoted(key ? std::optional<std::string_view>(*key) : std::nullopt) + ", ";
-  text += (*record)->value_bytes ? fmt::format("a value of {} bytes", *(*record)->value_bytes)
-                                 : "no value (a tombstone)";
-  return text +
-         fmt::format(", {} header{}", (*record)->headers, (*record)->headers == 1 ? "" : "s");
+  text += "key " + Quoted(record.key) + ", ";
+  text += record.value ? fmt::format("a value of {} bytes", record.value->size())
+                       : "no value (a tombstone)";
+  const std::size_t headers = record.headers.size();
+  return text + fmt::format(", {} header{}", headers, headers == 1 ? "" : "s");
 }
 
 std::string RangeLine(const Facts& facts) {
   const auto& range = *facts.range;
   if (!range) return Cannot(range.error());
-  if ((*range).first == (*range).end) {
+  if (range->first == range->end) {
     return fmt::format("empty; the next record will be at offset {}", range->end);
   }
   return fmt::format("holds offsets {} to {}", range->first, range->end - 1);
 }
 
 std::string GroupLine(const Facts& facts) {
-  const auto& committed = *facts.committed;
-  if (!committed) return fmt::format("{}: {}", facts.group, Cannot(committed.error()));
-  if (!*committed) return fmt::format("{} has committed nothing of this partition", facts.group);
-  const bool past = facts.position->offset < **committed;
-  return fmt::format("{} has committed offset {}: {}", facts.group, **committed,
-                     past ? "it is past this record" : "it is not past this record");
+  const std::string& group = facts.options.kafka.group;
+  if (!*facts.committed) return fmt::format("{}: {}", group, Cannot(facts.committed->error()));
+  const auto* committed = Found(facts.committed);
+  if (committed == nullptr) {
+    return fmt::format("{} has committed nothing of this partition", group);
+  }
+  return fmt::format("{} has committed offset {}: it is {}past this record", group, *committed,
+                     facts.position->offset < *committed ? "" : "not ");
 }
 
 std::string IdentityLine(const Facts& facts) {
@@ -61,8 +64,7 @@ std::string TokenText(locking::Token token) {
 
 // What a worker leaves at the nodes once the ledger has its record.
 bool LeftBehind(const Facts& facts) {
-  return facts.finality == consumer::Finality::kLedger && facts.block == 1 && facts.row &&
-         *facts.row && **facts.row;
+  return LockBlock(facts.options) == 1 && Found(facts.row) != nullptr;
 }
 
 std::string NodeLine(const NodeFacts& node, bool left_behind) {
@@ -93,13 +95,13 @@ std::string NodeLine(const NodeFacts& node, bool left_behind) {
 }
 
 std::string LedgerLine(const Facts& facts) {
-  if (facts.finality != consumer::Finality::kLedger) {
-    return fmt::format("none: the output is {}", facts.output);
+  if (FinalityOf(facts.options.output) != consumer::Finality::kLedger) {
+    return fmt::format("none: the output is {}", OutputName(facts.options.output));
   }
   if (!facts.row) return "not asked: the id is not known";
   if (!*facts.row) return Cannot(facts.row->error());
   if (!**facts.row) return "no row of this id";
-  const consumer::LedgerEntry& row = ***facts.row;
+  const consumer::LedgerEntry& row = *Found(facts.row);
   if (!row.crc) {
     return fmt::format(
         "among the done offsets of its partition, last written at {} by {} under "
@@ -114,12 +116,12 @@ std::vector<std::string> LetterLines(const Facts& facts) {
   if (!facts.letters) return {"no dead_letter section"};
   if (!*facts.letters) return {Cannot(facts.letters->error())};
   std::vector<std::string> lines;
-  for (const LetterFacts& letter : **facts.letters) {
-    lines.push_back(fmt::format("{} of {}, from {}: {}: {}", letter.at.Text(),
+  for (const StoredLetter& letter : **facts.letters) {
+    lines.push_back(fmt::format("{} of {}, from {}: {}: {}", letter.at().Text(),
                                 Printable(letter.failed_at), Printable(letter.origin.Text()),
                                 Printable(letter.error_class), Printable(letter.error)));
   }
-  if (lines.empty()) lines.push_back("none in " + facts.dead_letter_topic);
+  if (lines.empty()) lines.push_back("none in " + facts.options.dead_letter->topic);
   if (facts.letters_partly) {
     lines.push_back("the topic was too long to be read to its end: fencepost dlq list --id …");
   }
@@ -153,28 +155,27 @@ nlohmann::json ErrorJson(const Error& error) { return {{"error", JsonOf(error.Li
 
 nlohmann::json KafkaJson(const Facts& facts) {
   nlohmann::json json = nlohmann::json::object();
-  if (facts.range && *facts.range) {
-    json["first"] = (*facts.range)->first;
-    json["end"] = (*facts.range)->end;
+  if (const auto* range = Known(facts.range)) {
+    json = {{"first", range->first}, {"end", range->end}};
   } else if (facts.range) {
     json = ErrorJson(facts.range->error());
   }
-  if (facts.committed && *facts.committed) {
+  if (Known(facts.committed) != nullptr) {
     json["committed"] = nullptr;
-    if (**facts.committed) json["committed"] = ***facts.committed;
+    if (const auto* committed = Found(facts.committed)) json["committed"] = *committed;
   }
-  if (facts.record && *facts.record) {
-    json["record"] = nullptr;
-    if (**facts.record) {
-      const RecordFacts& record = ***facts.record;
-      json["record"] = {{"timestamp", nullptr},
-                        {"key", nullptr},
-                        {"value_bytes", nullptr},
-                        {"headers", record.headers}};
-      if (record.timestamp) json["record"]["timestamp"] = MomentText(*record.timestamp);
-      if (record.key) json["record"]["key"] = JsonOf(*record.key);
-      if (record.value_bytes) json["record"]["value_bytes"] = *record.value_bytes;
+  if (Known(facts.record) == nullptr) return json;
+  json["record"] = nullptr;
+  if (const auto* found = Found(facts.record)) {
+    const consumer::Record& record = found->record;
+    json["record"] = {{"timestamp", nullptr},
+                      {"key", JsonOf(record.key)},
+                      {"value_bytes", nullptr},
+                      {"headers", record.headers.size()}};
+    if (record.timestamp) {
+      json["record"]["timestamp"] = MomentText(locking::WallTime(*record.timestamp));
     }
+    if (record.value) json["record"]["value_bytes"] = record.value->size();
   }
   return json;
 }
@@ -182,23 +183,23 @@ nlohmann::json KafkaJson(const Facts& facts) {
 nlohmann::json LedgerJson(const Facts& facts) {
   if (!facts.row) return nullptr;
   if (!*facts.row) return ErrorJson(facts.row->error());
-  if (!**facts.row) return {{"row", nullptr}};
-  const consumer::LedgerEntry& row = ***facts.row;
+  const auto* row = Found(facts.row);
+  if (row == nullptr) return {{"row", nullptr}};
   return {{"row",
-           {{"completed_at", row.completed_at},
-            {"worker", JsonOf(row.worker)},
-            {"source", JsonOf(row.source)},
-            {"token", std::to_string(row.token.value())},
-            {"checksum", row.crc ? nlohmann::json(fmt::format("{:016x}", *row.crc))
-                                 : nlohmann::json(nullptr)}}}};
+           {{"completed_at", row->completed_at},
+            {"worker", JsonOf(row->worker)},
+            {"source", JsonOf(row->source)},
+            {"token", std::to_string(row->token.value())},
+            {"checksum", row->crc ? nlohmann::json(fmt::format("{:016x}", *row->crc))
+                                  : nlohmann::json(nullptr)}}}};
 }
 
 nlohmann::json LettersJson(const Facts& facts) {
   if (!facts.letters) return nullptr;
   if (!*facts.letters) return ErrorJson(facts.letters->error());
   nlohmann::json letters = nlohmann::json::array();
-  for (const LetterFacts& letter : **facts.letters) {
-    letters.push_back({{"at", letter.at.Text()},
+  for (const StoredLetter& letter : **facts.letters) {
+    letters.push_back({{"at", letter.at().Text()},
                        {"from", JsonOf(letter.origin.Text())},
                        {"class", JsonOf(letter.error_class)},
                        {"error", JsonOf(letter.error)},
@@ -231,7 +232,8 @@ std::vector<std::string> FactLines(const Facts& facts) {
   if (facts.nodes.empty()) {
     add("lock", "not asked: the id is not known");
   } else {
-    add("lock", Printable(facts.lock, 700) + (facts.block > 1 ? ", of a block of offsets" : ""));
+    add("lock", Printable(facts.lock, 700) +
+                    (LockBlock(facts.options) > 1 ? ", of a block of offsets" : ""));
   }
   for (const NodeFacts& node : facts.nodes) add("", NodeLine(node, LeftBehind(facts)));
   add("ledger", LedgerLine(facts));
@@ -243,8 +245,8 @@ std::vector<std::string> FactLines(const Facts& facts) {
 }
 
 nlohmann::json FactsJson(const Facts& facts) {
-  nlohmann::json json = {{"pipeline", facts.pipeline},
-                         {"group", facts.group},
+  nlohmann::json json = {{"pipeline", facts.options.name},
+                         {"group", facts.options.kafka.group},
                          {"position", nullptr},
                          {"id", nullptr},
                          {"checksum", nullptr},
@@ -257,7 +259,7 @@ nlohmann::json FactsJson(const Facts& facts) {
   if (!facts.no_id.empty()) json["no_id"] = JsonOf(facts.no_id);
   if (!facts.no_row.empty()) json["no_row"] = JsonOf(facts.no_row);
   if (facts.crc) json["checksum"] = fmt::format("{:016x}", *facts.crc);
-  if (facts.difference && *facts.difference) json["difference"] = **facts.difference;
+  if (const auto* difference = Known(facts.difference)) json["difference"] = *difference;
   for (const NodeFacts& node : facts.nodes) json["lock"].push_back(NodeJson(node));
   return json;
 }

@@ -1,7 +1,10 @@
 // One GET of a worker's own HTTP server, without a proxy. Blocks for `limit` at most.
 #pragma once
 
+#include <curl/curl.h>
+
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include <tl/expected.hpp>
@@ -14,7 +17,25 @@ struct HttpReply {
 };
 
 // Error: curl's words: no answer.
-tl::expected<HttpReply, std::string> HttpGet(const std::string& url,
-                                             std::chrono::milliseconds limit);
+inline tl::expected<HttpReply, std::string> HttpGet(const std::string& url,
+                                                    std::chrono::milliseconds limit) {
+  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
+                                                                 &curl_easy_cleanup);
+  const auto collect = +[](char* data, std::size_t size, std::size_t count, void* text) {
+    static_cast<std::string*>(text)->append(data, size * count);
+    return size * count;
+  };
+  HttpReply reply;
+  curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(limit.count()));
+  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, collect);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &reply.body);
+  const CURLcode code = curl_easy_perform(curl.get());
+  if (code != CURLE_OK) return tl::unexpected<std::string>(curl_easy_strerror(code));
+  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &reply.status);
+  return reply;
+}
 
 }  // namespace fencepost::cli

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "consumer/worker/worker_parts.h"
+
 namespace fencepost::cli {
 
 using consumer::Finality;
@@ -20,24 +22,6 @@ using consumer::PostgresOptions;
 using consumer::SqliteOptions;
 
 namespace {
-
-constexpr const char* kWorker = "fencepost-cli";
-
-std::unique_ptr<Output> MakeLedgerOutput(const PipelineOptions& options) {
-  consumer::OutputTerms terms;
-  terms.exactly_once = options.guarantee == consumer::Guarantee::kExactlyOnce;
-  terms.group = options.kafka.group;
-  terms.look_only = true;
-  terms.by_position = options.identity.ByPosition();
-  if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
-    return consumer::MakePostgresOutput(*postgres, options.name, kWorker, terms);
-  }
-  if (const auto* mysql = std::get_if<consumer::MysqlOptions>(&options.output)) {
-    return consumer::MakeMysqlOutput(*mysql, options.name, kWorker, terms);
-  }
-  return consumer::MakeSqliteOutput(std::get<SqliteOptions>(options.output), options.name, kWorker,
-                                    terms);
-}
 
 // Interrupts the output when the limit is over before this object goes.
 class Limit {
@@ -84,7 +68,7 @@ LedgerView::LedgerView(const PipelineOptions& options)
     : sqlite_path_(std::holds_alternative<SqliteOptions>(options.output)
                        ? std::get<SqliteOptions>(options.output).path
                        : ""),
-      output_(MakeLedgerOutput(options)) {}
+      output_(consumer::MakeOutput(options, "fencepost-cli", nullptr, true)) {}
 
 std::unique_ptr<LedgerView> LedgerView::Of(const PipelineOptions& options) {
   if (FinalityOf(options.output) != Finality::kLedger) return nullptr;

@@ -1,6 +1,5 @@
 #include "consumer/cli/shared/lock_nodes.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -16,16 +15,6 @@ namespace {
 std::nullopt_t Refuse(const std::string& line) {
   PrintError(line);
   return std::nullopt;
-}
-
-std::vector<std::string> SplitCommas(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    if (comma > at) parts.push_back(text.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return parts;
 }
 
 bool ReadPassword(const LockNodeArguments& arguments, std::string& password) {
@@ -57,9 +46,12 @@ std::optional<LockNodes> NodesOfFile(const LockNodeArguments& arguments) {
 }  // namespace
 
 void AddLockServerOptions(CLI::App& command, LockNodeArguments& arguments) {
-  command.add_option("--redis", arguments.list,
-                     "the lock nodes: HOST:PORT, unix:/PATH or redis[s]://[USER@]HOST[:PORT], with "
-                     "commas between");
+  command
+      .add_option("--redis", arguments.list,
+                  "the lock nodes: HOST:PORT, unix:/PATH or redis[s]://[USER@]HOST[:PORT], with "
+                  "commas between")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command.add_option("--user,--username", arguments.redis.username, "ACL user of the lock nodes");
   command.add_option("--password-file", arguments.password_file,
                      "file with the password (else FENCEPOST_REDIS_PASSWORD)");
@@ -88,7 +80,7 @@ std::optional<LockNodes> ResolveLockNodes(const LockNodeArguments& arguments) {
   }
   if (!arguments.file.empty()) return NodesOfFile(arguments);
   LockNodes nodes{given, {}};
-  nodes.redis.nodes = SplitCommas(arguments.list);
+  nodes.redis.nodes = arguments.list;
   if (!ReadPassword(arguments, nodes.redis.password)) {
     return Refuse(arguments.password_file + ": cannot be read, or is empty");
   }

@@ -16,8 +16,8 @@ class App;
 namespace fencepost::cli {
 
 struct LockNodeArguments {
-  std::string list;  // A,B,C
-  std::string file;  // or a pipeline file
+  std::vector<std::string> list;  // A,B,C
+  std::string file;               // or a pipeline file
   std::string password_file;
   locking::RedisOptions redis;  // user, TLS
 };

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "consumer/cli/shared/bytes_text.h"
+#include "consumer/record/position_id.h"
 #include "consumer/worker/worker_parts.h"
 #include "locking/redis/engine/access.h"
 
@@ -117,6 +119,15 @@ std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
   std::vector<consumer::PipelineOptions> pipelines;
   for (config::LoadResult& result : loaded) pipelines.push_back(std::move(*result.options));
   return pipelines;
+}
+
+std::optional<std::string> WhyNoPosition(const consumer::PipelineOptions& options,
+                                         std::string_view id, std::string_view how) {
+  if (!options.identity.ByPosition() || consumer::ParsePositionId(id)) return std::nullopt;
+  return fmt::format(
+      "{} is no id of pipeline {}: its ids are positions (record_id: position), written "
+      "CLUSTERID/TOPIC/PARTITION/OFFSET; name the record by {}",
+      Printable(id), options.name, how);
 }
 
 }  // namespace fencepost::cli

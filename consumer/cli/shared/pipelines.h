@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/loader.h"
@@ -26,5 +27,10 @@ void CheckLockTls(config::LoadResult& loaded);
 // to `warnings`, a line each: who runs the file reads them, not who asks about one record.
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
     const std::vector<std::string>& files, std::vector<std::string>* warnings = nullptr);
+
+// Why --id ID names no record of a pipeline whose ids are positions, with `how` to name one;
+// nothing where it does, or where ids are others.
+std::optional<std::string> WhyNoPosition(const consumer::PipelineOptions& options,
+                                         std::string_view id, std::string_view how);
 
 }  // namespace fencepost::cli

@@ -279,7 +279,7 @@ TEST_F(Dlq, AReplayTellsHowFarItIs) {
   Bury(letters);
   const Finished replay = Replay();
   EXPECT_EQ(replay.exit_code, 0) << replay.error_output;
-  EXPECT_THAT(replay.error_output, AllOf(HasSubstr("/2500 replayed, "), HasSubstr("/s\n")));
+  EXPECT_THAT(replay.error_output, HasSubstr("2000 sent, "));
   EXPECT_THAT(replay.output, HasSubstr("2500 replayed, 0 refused\n"));
   EXPECT_THAT(Records(), SizeIs(2500));
 }

@@ -1,7 +1,7 @@
 // Which dead letters may be replayed, and as whom.
 #include <gmock/gmock.h>
 
-#include "consumer/cli/dlq/dlq_replay.h"
+#include "consumer/cli/dlq/dlq_decide.h"
 #include "tests/unit/cli/letters.h"
 
 namespace fencepost::cli {

@@ -6,6 +6,7 @@
 
 #include "consumer/cli/explain/explain_words.h"
 #include "consumer/cli/shared/moments.h"
+#include "tests/unit/cli/letters.h"
 
 namespace fencepost::cli {
 namespace {
@@ -35,23 +36,27 @@ NodeFacts Node(NodeState state, Millis rest = Millis(0)) {
 // nodes know nothing, nor does the ledger, and there is no dead letter.
 Facts Plain() {
   Facts facts;
-  facts.pipeline = "orders";
-  facts.group = "billing";
-  facts.output = "PostgreSQL";
-  facts.on_id_conflict = facts.on_bad_record = consumer::OnBad::kDeadLetter;
-  facts.dead_letter_topic = "orders.dead";
+  consumer::PipelineOptions& options = facts.options;
+  options.kafka.group = "billing";
+  options.identity.record_id.front().kind = consumer::Selector::Kind::kJson;
+  options.output = consumer::PostgresOptions();
+  options.on_id_conflict = options.on_bad_record = consumer::OnBad::kDeadLetter;
+  options.dead_letter.emplace().topic = "orders.dead";
   facts.now = kNow;
   facts.position = Position{{"orders", 3}, 1042};
   facts.range = consumer::PartitionRange{{"orders", 3}, 1000, 2000};
   facts.committed = std::optional<consumer::Offset>(1042);
-  facts.record = std::optional<RecordFacts>(
-      RecordFacts{.timestamp = kNow - Millis(7'200'000), .key = "customer-17", .value_bytes = 45});
+  consumer::TopicRecord record{{"orders", 3}, {}};
+  record.record.timestamp = (kNow - Millis(7'200'000)).time_since_epoch();
+  record.record.key = "customer-17";
+  record.record.value = R"({"order_id":"o-17"})";
+  facts.record = std::optional<consumer::TopicRecord>(record);
   facts.id = "o-17";
   facts.crc = 0xabc;
   facts.lock = "fencepost:{orders}:o-17";
   for (int i = 0; i < 3; ++i) facts.nodes.push_back(Node(NodeState::kNothing));
   facts.row = std::optional<consumer::LedgerEntry>();
-  facts.letters = std::vector<LetterFacts>();
+  facts.letters = std::vector<StoredLetter>();
   return facts;
 }
 
@@ -77,11 +82,7 @@ Facts WithRow(const std::string& source, locking::ContentCrc crc, consumer::Offs
 Facts WithLetter(consumer::Offset committed) {
   Facts facts = Plain();
   facts.committed = std::optional<consumer::Offset>(committed);
-  facts.letters = std::vector<LetterFacts>{{.at = {{"orders.dead", 0}, 7},
-                                            .origin = *facts.position,
-                                            .error_class = "404",
-                                            .error = "HTTP 404",
-                                            .failed_at = "2026-11-03T09:30:00.000Z"}};
+  facts.letters = std::vector<StoredLetter>{PlantedLetter().Read()};
   return facts;
 }
 
@@ -101,28 +102,31 @@ Facts Changed(Facts facts, const std::function<void(Facts&)>& change) {
 Facts Without(consumer::Offset offset, consumer::Offset committed = 1042) {
   return Changed(WithNodes(Plain().nodes, committed), [&](Facts& facts) {
     facts.position->offset = offset;
-    facts.record = std::optional<RecordFacts>();
+    facts.record = std::optional<consumer::TopicRecord>();
     facts.id.clear();
   });
 }
 // Without a ledger.
-Facts Marked(const std::vector<NodeFacts>& nodes, consumer::Finality finality) {
+Facts Marked(const std::vector<NodeFacts>& nodes, const consumer::OutputOptions& output) {
   return Changed(WithNodes(nodes, 1043), [&](Facts& facts) {
     facts.row.reset();
-    facts.finality = finality;
+    facts.options.output = output;
   });
 }
 
 TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
-  using consumer::Finality;
   using consumer::OnBad;
   const auto held = [](Millis rest = Millis(2500)) { return Node(NodeState::kHeld, rest); };
   const NodeFacts nothing = Node(NodeState::kNothing);
   const NodeFacts done = Node(NodeState::kDone, Millis(252'000));
   NodeFacts other = held();
   other.token = locking::Token(kToken.value() + 1);
-  const auto by_position = [](Facts& f) { f.position_ids = true; };
-  const auto stops = [](Facts& f) { f.on_id_conflict = f.on_bad_record = OnBad::kStop; };
+  const auto by_position = [](Facts& f) {
+    f.options.identity.record_id.front().kind = consumer::Selector::Kind::kPosition;
+  };
+  const auto stops = [](Facts& f) {
+    f.options.on_id_conflict = f.options.on_bad_record = OnBad::kStop;
+  };
   const auto no_id = [](Facts& f) {
     f.id.clear();
     f.no_id = "no record id: json:/order_id is null";
@@ -142,7 +146,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       {Changed(Plain(),
                [](Facts& f) {
                  f.committed = std::optional<consumer::Offset>();
-                 f.start_from = consumer::StartFrom::kLatest;
+                 f.options.kafka.start_from = consumer::StartFrom::kLatest;
                }),
        "waiting", "the group has committed nothing", "this record is not read"},
       {WithNodes({held(), held(Millis(2400)), Node(NodeState::kUnreachable)}), "in_progress",
@@ -178,7 +182,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       {WithNodes({done, done, done}), "waiting", "Nothing yet", ""},
       {WithNodes({done, done, done}, 1043), "passed_without_trace", "there is no trace of it", ""},
       {WithLetter(1043), "dead_lettered",
-       "It failed (404: HTTP 404) and was published to orders.dead/0/7",
+       "It failed (404: HTTP 404 from the service) and was published to orders.dead/0/7",
        "fencepost dlq replay FILE --topic orders --partition 3 --offset 1042"},
       {WithLetter(1042), "dead_lettered", "404", "there may be a dead letter and an effect"},
       {Changed(WithLetter(1043),
@@ -187,7 +191,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       {passed, "passed_without_trace", "there is no trace of it: the group began after it",
        "move the group's offset back"},
       {passed, "passed_without_trace", "lost with the database (failed over, restored)", ""},
-      {Changed(passed, [](Facts& f) { f.ledger_keep = std::chrono::hours(24 * 30); }),
+      {Changed(passed, [](Facts& f) { f.options.ledger_keep = std::chrono::hours(24 * 30); }),
        "passed_without_trace", "its row was pruned (ledger.keep: 30 d)", ""},
       {Without(2000), "beyond_end", "the partition's next offset is 2000", "when it is written"},
       {Without(999), "gone", "the oldest offset that Kafka keeps is 1000", "nobody can read it"},
@@ -205,13 +209,14 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       {Changed(Changed(Plain(), no_row), stops), "bad_record", "finds nothing",
        "ends with exit code 1"},
       {Changed(Plain(), stops), "waiting", "Nothing yet", "If workers end at it with exit code 1"},
-      {Marked({done, done, nothing}, Finality::kWrite), "done", "marked DONE on 2 of 3 lock nodes",
-       "skipped for another 4 min 12 s"},
-      {Changed(Marked({done, done, nothing}, Finality::kWrite), [](Facts& f) { f.crc = 0xdef; }),
+      {Marked({done, done, nothing}, consumer::FileOptions()), "done",
+       "marked DONE on 2 of 3 lock nodes", "skipped for another 4 min 12 s"},
+      {Changed(Marked({done, done, nothing}, consumer::FileOptions()),
+               [](Facts& f) { f.crc = 0xdef; }),
        "id_conflict", "other content is DONE", "the offset is past it"},
-      {Marked(Plain().nodes, Finality::kWrite), "done", "moves only after the write",
+      {Marked(Plain().nodes, consumer::FileOptions()), "done", "moves only after the write",
        "move the group's offset back"},
-      {Marked(Plain().nodes, Finality::kTransaction), "done",
+      {Marked(Plain().nodes, consumer::KafkaOutputOptions()), "done",
        "in the Kafka transaction that holds the output", ""},
   };
   for (const Row& row : rows) {
@@ -275,7 +280,7 @@ TEST(Explain, TellsEachPartInALine) {
       FactLines(facts),
       ::testing::ElementsAre(
           "  position    orders/3/1042",
-          "  record      of 2026-11-03T08:00:00.000Z (2 h ago), key \"customer-17\", a value of 45 "
+          "  record      of 2026-11-03T08:00:00.000Z (2 h ago), key \"customer-17\", a value of 19 "
           "bytes, 0 headers",
           "  partition   holds offsets 1000 to 1999",
           "  group       billing has committed offset 1043: it is past this record",
