@@ -14,25 +14,4 @@ namespace fencepost::cli {
 // get over by itself (a ledger to be created, one lock node of several away).
 std::vector<config::Finding> LintOnline(const config::LoadResult& loaded, consumer::Millis limit);
 
-// Its parts. Each finding stands at the key that named what was asked.
-struct OnlineLint {
-  const config::LoadResult& file;
-  consumer::Millis limit;
-  config::Findings findings;
-
-  OnlineLint(const config::LoadResult& loaded, consumer::Millis most)
-      : file(loaded), limit(most), findings(loaded.file) {}
-  [[nodiscard]] const consumer::PipelineOptions& options() const { return *file.options; }
-  void Error(std::string_view path, std::string message) {
-    findings.Error(file.PlaceOf(path), "online", std::move(message));
-  }
-  void Warning(std::string_view path, std::string message) {
-    findings.Warning(file.PlaceOf(path), "online", std::move(message));
-  }
-};
-void LintBrokers(OnlineLint& lint);     // brokers, login, topics, group, dead letters
-void LintRegistries(OnlineLint& lint);  // kafka.decode, output.kafka.encode
-void LintDatabase(OnlineLint& lint);    // login, table, columns and types, rights, ledger
-void LintLockNodes(OnlineLint& lint);   // logins, policies, clocks, the lock store
-
 }  // namespace fencepost::cli
