@@ -11,6 +11,8 @@
 namespace fencepost::cli {
 namespace {
 
+using consumer::PipelineOptions;
+
 ReplayDecision Refuse(std::string why) { return {.replay = false, .why = std::move(why)}; }
 
 std::string RowText(const consumer::LedgerEntry& row) {
@@ -18,12 +20,12 @@ std::string RowText(const consumer::LedgerEntry& row) {
                      Printable(row.worker), Printable(row.source), row.token.value());
 }
 
-ReplayDecision AsNew(const StoredLetter& letter, const ReplayRules& rules) {
+ReplayDecision AsNew(const StoredLetter& letter, const PipelineOptions& options) {
   ReplayDecision decision{.replay = true};
-  if (rules.accept_replay_ids) {
+  if (options.identity.accept_replay_ids) {
     decision.header_id = NewReplayId(letter);
-  } else if (!rules.position_ids && letter.error_class == kIdConflict) {
-    if (rules.conflict_stops) {
+  } else if (!options.identity.ByPosition() && letter.error_class == kIdConflict) {
+    if (options.on_id_conflict == consumer::OnBad::kStop) {
       return Refuse(
           fmt::format("its content still says id {}, so it would conflict again and stop the "
                       "pipeline (on_id_conflict: stop); set kafka.accept_replay_ids: true",
@@ -43,24 +45,16 @@ std::string NewReplayId(const StoredLetter& letter) {
   return fmt::format("{}:replay:{}", letter.record_id, letter.at().Text());
 }
 
-ReplayRules RulesOf(const consumer::PipelineOptions& options, bool as_new_id) {
-  return {.topics = options.kafka.topics,
-          .position_ids = options.identity.ByPosition(),
-          .accept_replay_ids = options.identity.accept_replay_ids,
-          .conflict_stops = options.on_id_conflict == consumer::OnBad::kStop,
-          .as_new_id = as_new_id};
-}
-
-ReplayDecision Decide(const StoredLetter& letter, const ReplayRules& rules,
+ReplayDecision Decide(const StoredLetter& letter, const PipelineOptions& options, bool as_new_id,
                       const std::optional<consumer::LedgerEntry>& row) {
   const std::string& topic = letter.origin.where.topic;
-  if (std::find(rules.topics.begin(), rules.topics.end(), topic) == rules.topics.end()) {
+  if (std::ranges::count(options.kafka.topics, topic) == 0) {
     return Refuse(
         fmt::format("it came from {}, which the pipeline does not read (kafka.topics: {})",
-                    Printable(topic), fmt::join(rules.topics, ", ")));
+                    Printable(topic), fmt::join(options.kafka.topics, ", ")));
   }
   const bool conflict = letter.error_class == kIdConflict;
-  if (conflict && !rules.as_new_id) {
+  if (conflict && !as_new_id) {
     return Refuse(fmt::format(
         "id {} was processed with other content{}; --as-new-id replays it all the "
         "same",
@@ -72,13 +66,13 @@ ReplayDecision Decide(const StoredLetter& letter, const ReplayRules& rules,
     decision.done = true;
     return decision;
   }
-  if (rules.as_new_id) return AsNew(letter, rules);
+  if (as_new_id) return AsNew(letter, options);
   if (letter.record_id.empty()) {
     return Refuse(
         "it has no record id, so nothing would recognise a second replay; --as-new-id "
         "replays it all the same");
   }
-  if (rules.position_ids && !rules.accept_replay_ids) {
+  if (options.identity.ByPosition() && !options.identity.accept_replay_ids) {
     return Refuse(
         "record_id is position, and a replay has a new one: nothing would recognise a second "
         "replay; set kafka.accept_replay_ids: true, or use --as-new-id");

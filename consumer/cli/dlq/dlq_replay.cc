@@ -29,10 +29,7 @@ constexpr seconds kFlushLimit{120};
 class Replayer {
  public:
   Replayer(const PipelineOptions& options, const LetterRequest& request)
-      : options_(options),
-        request_(request),
-        rules_(RulesOf(options, request.as_new_id)),
-        ledger_(LedgerView::Of(options)) {}
+      : options_(options), request_(request), ledger_(LedgerView::Of(options)) {}
 
   tl::expected<void, Error> Connect() {
     auto settings = consumer::ProducerSettings(options_.kafka);
@@ -101,13 +98,13 @@ class Replayer {
   }
 
   void TakeUp(const StoredLetter& letter, const std::optional<consumer::LedgerEntry>& row) {
-    const ReplayDecision decision = Decide(letter, rules_, row);
+    const ReplayDecision decision = Decide(letter, options_, request_.as_new_id, row);
     const std::string at = letter.at().Text();
     if (!decision.replay) {
       ++refused_;
       done_ += decision.done ? 1 : 0;
       fmt::print("refused       {}: {}\n", at, decision.why);
-    } else if (!rules_.as_new_id && !ids_.insert(letter.record_id).second) {
+    } else if (!request_.as_new_id && !ids_.insert(letter.record_id).second) {
       ++repeated_;
       fmt::print("left out      {}: an earlier dead letter of id {} is in this replay\n", at,
                  Printable(letter.record_id));
@@ -124,7 +121,7 @@ class Replayer {
   [[nodiscard]] std::string IdText(const StoredLetter& letter,
                                    const ReplayDecision& decision) const {
     if (!decision.header_id.empty()) return Printable(decision.header_id, 600);
-    if (rules_.position_ids) return "of its new position";
+    if (options_.identity.ByPosition()) return "of its new position";
     return letter.record_id.empty() ? "of its content" : Printable(letter.record_id, 600);
   }
 
@@ -155,7 +152,6 @@ class Replayer {
 
   const PipelineOptions& options_;
   const LetterRequest& request_;
-  const ReplayRules rules_;
   const std::unique_ptr<LedgerView> ledger_;
   std::size_t sent_ = 0;
   std::size_t replayed_ = 0;  // acknowledged; in a dry run: would be replayed

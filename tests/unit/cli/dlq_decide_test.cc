@@ -11,17 +11,28 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const ReplayRules kById{.topics = {"orders"}};
+struct Rules : consumer::PipelineOptions {
+  bool as_new_id = false;
+  Rules() {
+    kafka.topics = {"orders"};
+    identity.record_id.front().kind = consumer::Selector::Kind::kJson;
+    on_id_conflict = consumer::OnBad::kDeadLetter;
+  }
+};
 const consumer::LedgerEntry kRow{.token = locking::Token(77),
                                  .crc = 1,
                                  .worker = "worker-2",
                                  .source = "orders/1/5",
                                  .completed_at = "2026-11-03T11:00:00.000Z"};
 
+ReplayDecision Decided(const StoredLetter& letter, const Rules& rules,
+                       const std::optional<consumer::LedgerEntry>& row) {
+  return Decide(letter, rules, rules.as_new_id, row);
+}
 PlantedLetter Conflict() { return PlantedLetter().Set("fencepost-error-class", "id_conflict"); }
 
 TEST(Replay, CarriesTheOriginalId) {
-  const ReplayDecision decision = Decide(PlantedLetter().Read(), kById, std::nullopt);
+  const ReplayDecision decision = Decided(PlantedLetter().Read(), Rules(), std::nullopt);
   EXPECT_TRUE(decision.replay);
   EXPECT_EQ(decision.header_id, "o-17");
   EXPECT_THAT(decision.why, IsEmpty());
@@ -29,9 +40,9 @@ TEST(Replay, CarriesTheOriginalId) {
 
 TEST(Replay, OfWhatTookEffectMeanwhileIsRefused) {
   for (const bool as_new_id : {false, true}) {
-    ReplayRules rules = kById;
+    Rules rules;
     rules.as_new_id = as_new_id;
-    const ReplayDecision decision = Decide(PlantedLetter().Read(), rules, kRow);
+    const ReplayDecision decision = Decided(PlantedLetter().Read(), rules, kRow);
     EXPECT_FALSE(decision.replay);
     EXPECT_EQ(decision.why,
               "id o-17 has taken effect: completed 2026-11-03T11:00:00.000Z by worker-2 from "
@@ -40,63 +51,63 @@ TEST(Replay, OfWhatTookEffectMeanwhileIsRefused) {
 }
 
 TEST(Replay, OfAnIdConflictNeedsANewId) {
-  const ReplayDecision decision = Decide(Conflict().Read(), kById, kRow);
+  const ReplayDecision decision = Decided(Conflict().Read(), Rules(), kRow);
   EXPECT_FALSE(decision.replay);
   EXPECT_THAT(decision.why, AllOf(HasSubstr("id o-17 was processed with other content"),
                                   HasSubstr("orders/1/5"), HasSubstr("--as-new-id")));
 }
 
 TEST(Replay, OfAnIdConflictGetsTheSameNewIdEachTimeWhereItCounts) {
-  ReplayRules rules = kById;
-  rules.as_new_id = rules.accept_replay_ids = true;
-  const ReplayDecision decision = Decide(Conflict().Read(), rules, kRow);
+  Rules rules;
+  rules.as_new_id = rules.identity.accept_replay_ids = true;
+  const ReplayDecision decision = Decided(Conflict().Read(), rules, kRow);
   EXPECT_TRUE(decision.replay);
   EXPECT_EQ(decision.header_id, "o-17:replay:orders.dead/0/7");
 }
 
 TEST(Replay, OfAnIdConflictWarnsWhereTheContentStillSaysTheId) {
-  ReplayRules rules = kById;
+  Rules rules;
   rules.as_new_id = true;
-  const ReplayDecision decision = Decide(Conflict().Read(), rules, kRow);
+  const ReplayDecision decision = Decided(Conflict().Read(), rules, kRow);
   EXPECT_TRUE(decision.replay);
   EXPECT_THAT(decision.header_id, IsEmpty());
   EXPECT_THAT(decision.why, HasSubstr("its content still says id o-17"));
-  rules.conflict_stops = true;
-  EXPECT_FALSE(Decide(Conflict().Read(), rules, kRow).replay);
-  EXPECT_THAT(Decide(Conflict().Read(), rules, kRow).why, HasSubstr("stop the pipeline"));
+  rules.on_id_conflict = consumer::OnBad::kStop;
+  EXPECT_FALSE(Decided(Conflict().Read(), rules, kRow).replay);
+  EXPECT_THAT(Decided(Conflict().Read(), rules, kRow).why, HasSubstr("stop the pipeline"));
 }
 
 TEST(Replay, WithoutAnIdNeedsANewOne) {
   const StoredLetter letter = PlantedLetter().Drop("fencepost-record-id").Read();
-  ReplayRules rules = kById;
+  Rules rules;
   for (const bool accepted : {false, true}) {
-    rules.accept_replay_ids = accepted;
-    EXPECT_FALSE(Decide(letter, rules, std::nullopt).replay);
-    EXPECT_THAT(Decide(letter, rules, std::nullopt).why,
+    rules.identity.accept_replay_ids = accepted;
+    EXPECT_FALSE(Decided(letter, rules, std::nullopt).replay);
+    EXPECT_THAT(Decided(letter, rules, std::nullopt).why,
                 AllOf(HasSubstr("no record id"), HasSubstr("--as-new-id")));
   }
   rules.as_new_id = true;
-  EXPECT_EQ(Decide(letter, rules, std::nullopt).header_id, ":replay:orders.dead/0/7");
+  EXPECT_EQ(Decided(letter, rules, std::nullopt).header_id, ":replay:orders.dead/0/7");
 }
 
 TEST(Replay, OfAPositionNeedsReplayIdsOrANewId) {
   const StoredLetter letter = PlantedLetter().Read();
-  ReplayRules rules = kById;
-  rules.position_ids = true;
-  EXPECT_THAT(Decide(letter, rules, std::nullopt).why,
+  Rules rules;
+  rules.identity.record_id.front().kind = consumer::Selector::Kind::kPosition;
+  EXPECT_THAT(Decided(letter, rules, std::nullopt).why,
               AllOf(HasSubstr("record_id is position"), HasSubstr("accept_replay_ids: true")));
-  rules.accept_replay_ids = true;
-  EXPECT_EQ(Decide(letter, rules, std::nullopt).header_id, "o-17");
-  rules.accept_replay_ids = false;
+  rules.identity.accept_replay_ids = true;
+  EXPECT_EQ(Decided(letter, rules, std::nullopt).header_id, "o-17");
+  rules.identity.accept_replay_ids = false;
   rules.as_new_id = true;
-  EXPECT_TRUE(Decide(letter, rules, std::nullopt).replay);
-  EXPECT_THAT(Decide(letter, rules, std::nullopt).header_id, IsEmpty());
+  EXPECT_TRUE(Decided(letter, rules, std::nullopt).replay);
+  EXPECT_THAT(Decided(letter, rules, std::nullopt).header_id, IsEmpty());
 }
 
 TEST(Replay, ToATopicThatThePipelineDoesNotReadIsRefused) {
   const StoredLetter letter = PlantedLetter().Set("fencepost-topic", "bills").Read();
   EXPECT_THAT(
-      Decide(letter, kById, std::nullopt).why,
+      Decided(letter, Rules(), std::nullopt).why,
       HasSubstr("came from bills, which the pipeline does not read (kafka.topics: orders)"));
 }
 
