@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/cli/bench_locks.h"
+#include "consumer/cli/bench.h"
 #include "tests/bench/floors/floors.h"
 #include "tests/bench/shared/servers.h"
 #include "tests/bench/shared/turns.h"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/cli/bench_locks.h"
+#include "consumer/cli/bench.h"
 #include "tests/bench/shared/run.h"
 #include "tests/bench/shared/turns.h"
 
