@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "config/schema/json_schema.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/worker/worker_parts.h"
 
@@ -22,6 +24,17 @@ void AddVersion(CLI::App& app, Run& run) {
         std::printf("  %s %s\n", name.c_str(), version.c_str());
       }
       return kOk;
+    };
+  });
+}
+
+void AddSchema(CLI::App& app, Run& run) {
+  CLI::App* command =
+      app.add_subcommand("schema", "print the JSON Schema of the pipeline file, for editors");
+  command->callback([&run] {
+    run = [] {
+      fmt::print("{}", config::JsonSchemaText());
+      return std::fflush(stdout) == 0 ? kOk : kFailed;
     };
   });
 }

@@ -37,13 +37,12 @@ void AddDemo(CLI::App& app, Run& run);
 void AddBench(CLI::App& app, Run& run);
 void AddTest(CLI::App& app, Run& run);
 void AddCreate(CLI::App& app, Run& run);
-void AddSchema(CLI::App& app, Run& run);
 void AddExplain(CLI::App& app, Run& run);
 void AddDlq(CLI::App& app, Run& run);
 void AddForget(CLI::App& app, Run& run);
 void AddHealth(CLI::App& app, Run& run);
 void AddCompletion(CLI::App& app, Run& run);
-// All of them, and `version` (commands.cc).
+// All of them, `schema` and `version` (commands.cc).
 void AddCommands(CLI::App& app, Run& run, const std::vector<std::string>& command_words);
 
 // One line to stderr.
