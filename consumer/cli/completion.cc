@@ -1,11 +1,12 @@
-// fencepost completion bash|zsh|fish: a script for the shell, made of the commands as they are.
+// fencepost completion SHELL: a script that asks `fencepost completion SHELL -- WORD...` what it
+// offers for the last of these words, which is not complete. So it knows the commands as they are.
+#include <algorithm>
 #include <cstdio>
-#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/shared/command.h"
@@ -13,103 +14,66 @@
 namespace fencepost::cli {
 namespace {
 
-struct Words {
-  std::vector<const CLI::App*> commands;
-  std::vector<std::string> options;  // --http
-};
-// By the words before it: "" is fencepost itself, then " locks", " locks init".
-using Tree = std::map<std::string, Words>;
-
-void Collect(const CLI::App& app, const std::string& path, Tree& tree) {
-  Words& words = tree[path];
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;  // hidden
-    for (const std::string& name : option->get_lnames()) words.options.push_back("--" + name);
-  }
-  for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    words.commands.push_back(command);
-    Collect(*command, path + " " + command->get_name(), tree);
-  }
-}
-
-std::vector<std::string> Names(const std::vector<const CLI::App*>& commands) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : commands) names.push_back(command->get_name());
-  return names;
-}
-
 // Files are completed by the shell where no word is offered (-o default).
-std::string Bash(const Tree& tree) {
-  std::string known;
-  std::string offered;
-  for (const auto& [path, words] : tree) {
-    if (!path.empty()) known += fmt::format("{}\"{}\"", known.empty() ? "" : " | ", path);
-    offered += fmt::format("    \"{}\")\n      commands=\"{}\" options=\"{}\" ;;\n", path,
-                           fmt::join(Names(words.commands), " "), fmt::join(words.options, " "));
-  }
-  return fmt::format(R"(_fencepost() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} path="" commands="" options="" i
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    case "$path ${{COMP_WORDS[i]}}" in
-      {}) path+=" ${{COMP_WORDS[i]}}" ;;
-    esac
-  done
-  case "$path" in
-{}  esac
-  local words=$commands
-  [[ $current != -* ]] || words=$options
-  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-}}
+constexpr std::string_view kBash = R"(_fencepost() {
+  COMPREPLY=($("${COMP_WORDS[0]}" completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
 complete -o default -F _fencepost fencepost
-)",
-                     known, offered);
-}
+)";
+constexpr std::string_view kZsh = "autoload -U +X bashcompinit && bashcompinit\n";
+constexpr std::string_view kFish =
+    "complete -c fencepost -a "
+    "'(fencepost completion fish -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'\n";
 
-std::string Fish(const Tree& tree) {
-  std::string lines;
-  for (const auto& [path, words] : tree) {
-    const auto last = path.rfind(' ');
-    const std::string here = path.empty() ? "__fish_use_subcommand"
-                                          : "__fish_seen_subcommand_from " + path.substr(last + 1);
-    const std::string names = fmt::format("{}", fmt::join(Names(words.commands), " "));
-    for (const CLI::App* command : words.commands) {
-      const std::string when =
-          path.empty() ? here : here + "; and not __fish_seen_subcommand_from " + names;
-      std::string meaning = command->get_description();
-      std::erase(meaning, '\'');
-      lines += fmt::format("complete -c fencepost -n '{}' -a {} -d '{}'\n", when,
-                           command->get_name(), meaning);
-    }
-    for (const std::string& option : words.options) {
-      lines += fmt::format("complete -c fencepost -n '{}' -l {}\n", here, option.substr(2));
+void Offer(const CLI::App& app, const std::vector<std::string>& words, bool fish) {
+  const auto offer = [&](const std::string& name, const std::string& meaning) {
+    if (name.starts_with(words.back())) fmt::print("{}{}\n", name, fish ? "\t" + meaning : "");
+  };
+  const CLI::App* here = &app;
+  for (const std::string& word : words) {
+    if (&word == &words.back()) break;
+    const auto commands = here->get_subcommands(nullptr);
+    const auto named = std::ranges::find(commands, word, &CLI::App::get_name);
+    if (named != commands.end()) here = *named;
+  }
+  for (const CLI::App* command : here->get_subcommands(nullptr)) {
+    offer(command->get_name(), command->get_description());
+  }
+  if (!words.back().starts_with('-')) return;
+  for (const CLI::Option* option : here->get_options()) {
+    if (option->get_group().empty()) continue;  // hidden
+    for (const std::string& name : option->get_lnames()) {
+      offer("--" + name, option->get_description());
     }
   }
-  return lines;
 }
 
-int Complete(const CLI::App& app, const std::string& shell) {
-  Tree tree;
-  Collect(app, "", tree);
-  std::string script;
-  if (shell == "fish") {
-    script = Fish(tree);
+struct CompletionArguments {
+  std::string shell;
+  std::vector<std::string> words;
+};
+
+int Complete(const CLI::App& app, const CompletionArguments& arguments) {
+  const bool fish = arguments.shell == "fish";
+  if (!arguments.words.empty()) {
+    Offer(app, arguments.words, fish);
   } else {
-    if (shell == "zsh") script = "autoload -U +X bashcompinit && bashcompinit\n";
-    script += Bash(tree);
+    fmt::print("{}{}", arguments.shell == "zsh" ? kZsh : "", fish ? kFish : kBash);
   }
-  std::fwrite(script.data(), 1, script.size(), stdout);
   return std::fflush(stdout) == 0 ? kOk : kFailed;
 }
 
 }  // namespace
 
 void AddCompletion(CLI::App& app, Run& run) {
-  const auto shell = std::make_shared<std::string>();
+  const auto arguments = std::make_shared<CompletionArguments>();
   CLI::App* command = app.add_subcommand("completion", "print a script that completes commands");
-  command->add_option("SHELL", *shell, "bash, zsh or fish")
+  command->add_option("SHELL", arguments->shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->callback([&app, &run, shell] { run = [&app, shell] { return Complete(app, *shell); }; });
+  command->add_option("WORD", arguments->words, "what the script asks for, behind --");
+  command->callback(
+      [&app, &run, arguments] { run = [&app, arguments] { return Complete(app, *arguments); }; });
 }
 
 }  // namespace fencepost::cli

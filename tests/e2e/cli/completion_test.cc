@@ -13,9 +13,10 @@ using ::testing::StartsWith;
 
 // What bash offers behind these words, the last of which is not complete.
 std::string Offered(const std::string& words) {
-  const std::string script =
-      "source <(" + FencepostBinary() + " completion bash); COMP_WORDS=(fencepost " + words +
-      "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _fencepost; echo ${COMPREPLY[@]}";
+  const std::string script = "source <(" + FencepostBinary() + " completion bash); COMP_WORDS=(" +
+                             FencepostBinary() + " " + words +
+                             "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _fencepost; echo "
+                             "${COMPREPLY[@]}";
   const Finished done = RunToEnd({.argv = {"/bin/bash", "-c", script}});
   EXPECT_EQ(done.exit_code, 0) << done.output;
   return done.output;
@@ -28,13 +29,19 @@ TEST(Completion, OffersCommandsTheirCommandsAndTheirOptions) {
   EXPECT_EQ(Offered("run --wor"), "--worker\n");
 }
 
-TEST(Completion, LeavesFilesToTheShell) { EXPECT_EQ(Offered("run ord"), "\n"); }
+TEST(Completion, LeavesFilesToTheShell) {
+  EXPECT_EQ(Offered("run ord"), "\n");
+  EXPECT_EQ(Offered("run ''"), "\n");
+}
 
-TEST(Completion, ForFishNamesEachCommandWithWhatItDoes) {
-  const Finished fish = RunToEnd({.argv = {FencepostBinary(), "completion", "fish"}});
-  EXPECT_THAT(fish.output,
-              HasSubstr("complete -c fencepost -n '__fish_use_subcommand' -a lint -d 'check"));
-  EXPECT_THAT(fish.output, HasSubstr("-n '__fish_seen_subcommand_from run' -l worker\n"));
+TEST(Completion, ForFishNamesEachWordWithWhatItDoes) {
+  const auto fish = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {FencepostBinary(), "completion", "fish"});
+    return RunToEnd({.argv = words}).output;
+  };
+  EXPECT_THAT(fish({}), HasSubstr("(fencepost completion fish -- "));
+  EXPECT_THAT(fish({"--", "lin"}), StartsWith("lint\tcheck pipeline files"));
+  EXPECT_EQ(fish({"--", "run", "--wor"}), "--worker\tthis worker's name\n");
 }
 
 TEST(Completion, OfAnotherShellIsAUsageError) {
