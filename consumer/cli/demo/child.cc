@@ -7,7 +7,7 @@
 
 #include <csignal>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 #include <thread>
 
 #include "locking/base/check.h"
@@ -15,23 +15,9 @@
 namespace fencepost::cli {
 namespace {
 
-std::string ReadAll(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-bool AllThreadsStopped(pid_t pid) {
-  const std::filesystem::path tasks = "/proc/" + std::to_string(pid) + "/task";
-  std::error_code error;
-  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
-    // "TID (NAME) STATE …"; the name may hold anything, so the state is looked for from its end.
-    const std::string stat = ReadAll(task.path() / "stat");
-    const std::size_t name_end = stat.rfind(") ");
-    if (name_end != std::string::npos && stat[name_end + 2] != 'T') return false;
-  }
-  return !error;
+// As the shell tells it.
+int ExitCode(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 [[noreturn]] void BecomeChild(const std::vector<std::string>& command, int out, int err) {
@@ -74,12 +60,11 @@ void Child::Signal(int signal) const {
   if (!status_) kill(pid_, signal);
 }
 
-void Child::Freeze() const {
+void Child::Freeze() {
   Signal(SIGSTOP);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!AllThreadsStopped(pid_) && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  int status = 0;
+  const bool seen = !status_ && waitpid(pid_, &status, WUNTRACED) == pid_;
+  if (seen && !WIFSTOPPED(status)) status_ = ExitCode(status);
 }
 
 bool Child::Running() { return !Wait(std::chrono::milliseconds(0)).has_value(); }
@@ -89,7 +74,7 @@ std::optional<int> Child::Wait(std::chrono::milliseconds limit) {
   while (!status_) {
     int status = 0;
     if (waitpid(pid_, &status, WNOHANG) == pid_) {
-      status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      status_ = ExitCode(status);
     } else if (std::chrono::steady_clock::now() >= end) {
       return std::nullopt;
     } else {
@@ -99,6 +84,9 @@ std::optional<int> Child::Wait(std::chrono::milliseconds limit) {
   return status_;
 }
 
-std::string Child::Errors() const { return ReadAll(log_.string() + ".err"); }
+std::string Child::Errors() const {
+  std::ifstream file(log_.string() + ".err");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
 
 }  // namespace fencepost::cli

@@ -21,8 +21,9 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   void Signal(int signal) const;
-  // SIGSTOP, and waits until every thread is stopped: until then one may still take a lock.
-  void Freeze() const;
+  // SIGSTOP, and waits until the kernel has stopped every thread: until then one may still take a
+  // lock.
+  void Freeze();
   [[nodiscard]] bool Running();
   // The exit status as the shell tells it (128 + n for a signal); nothing when it still runs then.
   std::optional<int> Wait(std::chrono::milliseconds limit);

@@ -1,7 +1,5 @@
 // fencepost demo: the main job on real parts, with a worker killed and another frozen on the way,
 // and an audit at the end. Read Story from top to bottom.
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -97,9 +95,7 @@ class Stream {
 class Demo {
  public:
   explicit Demo(const DemoArguments& arguments)
-      : arguments_(arguments),
-        name_(fmt::format("demo-{:08x}", std::random_device{}())),
-        terminal_(isatty(STDOUT_FILENO) != 0) {
+      : arguments_(arguments), name_(fmt::format("demo-{:08x}", std::random_device{}())) {
     FENCEPOST_CHECK(!folder_.path().empty(), "no temporary folder");
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGINT);
@@ -310,35 +306,23 @@ class Demo {
   }
 
   void Show() {
-    if (!terminal_) {
-      if (steady_clock::now() < next_line_) return;
-      next_line_ = steady_clock::now() + seconds(1);
-      const Totals sum = team_->Sum();
-      std::printf(
-          "produced %zu, done %ld, skipped %ld, in flight %ld, contended %ld, expired %ld, "
-          "fenced %ld, lag %ld\n",
-          stream_->produced(), sum.processed, sum.skipped, team_->SumRunning().in_flight,
-          sum.contended, sum.expired, sum.fenced, team_->SumRunning().lag);
-      std::fflush(stdout);
-      return;
-    }
-    if (table_lines_ > 0) std::printf("\033[%zuA", table_lines_);
-    const auto lines = team_->Table();
-    for (const std::string& line : lines) std::printf("\033[2K%s\n", line.c_str());
-    std::printf("\033[2Kproduced %zu of %zu\n", stream_->produced(), arguments_.records);
-    table_lines_ = lines.size() + 1;
-    std::fflush(stdout);
+    if (steady_clock::now() < next_line_) return;
+    next_line_ = steady_clock::now() + seconds(1);
+    const Totals sum = team_->Sum();
+    Say(
+        fmt::format("produced {}, done {}, skipped {}, in flight {}, contended {}, expired {}, "
+                    "fenced {}, lag {}",
+                    stream_->produced(), sum.processed, sum.skipped, team_->SumRunning().in_flight,
+                    sum.contended, sum.expired, sum.fenced, team_->SumRunning().lag));
   }
 
-  void Say(const std::string& line) {
-    std::printf("%s%s\n", terminal_ ? "\033[2K" : "", line.c_str());
+  static void Say(const std::string& line) {
+    std::printf("%s\n", line.c_str());
     std::fflush(stdout);
-    table_lines_ = 0;
   }
 
   const DemoArguments arguments_;
   const std::string name_;
-  const bool terminal_;
   sigset_t signals_{};
   TempFolder folder_;
   std::string topic_, redis_list_;
@@ -352,7 +336,6 @@ class Demo {
   Totals sum_;
   steady_clock::time_point started_, next_line_;
   double seconds_ = 0;
-  std::size_t table_lines_ = 0;
 };
 
 // Counts apart from everything that the workers say.

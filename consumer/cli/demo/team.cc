@@ -54,9 +54,6 @@ std::optional<Totals> Scrape(const std::string& url) {
   return totals;
 }
 
-// By WorkerState.
-constexpr std::string_view kStateNames[] = {"running", "killed", "frozen"};
-
 std::string LastLine(const std::string& text) {
   const std::size_t end = text.find_last_not_of('\n');
   if (end == std::string::npos) return "";
@@ -162,21 +159,6 @@ std::string Team::StopAll(std::chrono::milliseconds limit) {
     }
   }
   return "";
-}
-
-std::vector<std::string> Team::Table() const {
-  std::vector<std::string> lines;
-  lines.push_back(fmt::format("{:<10} {:<8} {:>9} {:>9} {:>7} {:>9} {:>8} {:>7} {:>8}", "worker",
-                              "state", "done", "in flight", "leases", "contended", "expired",
-                              "fenced", "skipped"));
-  for (const Member& member : members_) {
-    const Totals& t = member.last;
-    lines.push_back(fmt::format("{:<10} {:<8} {:>9} {:>9} {:>7} {:>9} {:>8} {:>7} {:>8}",
-                                member.name, kStateNames[static_cast<std::size_t>(member.state)],
-                                t.processed, t.in_flight, t.held, t.contended, t.expired, t.fenced,
-                                t.skipped));
-  }
-  return lines;
 }
 
 }  // namespace fencepost::cli

@@ -39,9 +39,6 @@ class Team {
   // SIGTERM to all, and waits. Empty when each exits with 0 in time, else what went wrong.
   [[nodiscard]] std::string StopAll(std::chrono::milliseconds limit);
 
-  // One line a worker: its numbers for people.
-  [[nodiscard]] std::vector<std::string> Table() const;
-
  private:
   struct Member {
     std::string name;
