@@ -4,6 +4,7 @@
 // again to finish.
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,7 +30,6 @@ using consumer::PipelineOptions;
 using consumer::TopicReader;
 using consumer::TopicRecord;
 using locking::OpKind;
-using locking::Reply;
 using locking::ReplyCode;
 
 constexpr Millis kKafkaLimit{10'000};
@@ -91,8 +91,10 @@ tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
         consumer::Record record = one.record;
         if (decoder != nullptr) {
           const auto decoded = consumer::DecodeNow(*decoder, record, kKafkaLimit);
-          if (!decoded) no_schema = decoded.error();
-          if (!decoded) return false;
+          if (!decoded) {
+            no_schema = decoded.error();
+            return false;
+          }
         }
         ++found.records;
         if (identifier.Identify(record, one.where, identity)) {
@@ -110,125 +112,96 @@ tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
   return found;
 }
 
-// What the locks of these ids are named after, each once, in order.
-std::vector<std::string> LockedIds(const std::vector<std::string>& ids, std::int64_t block) {
-  std::set<std::string> locked;
-  for (const std::string& id : ids) locked.insert(consumer::LockedId(id, block));
-  return {locked.begin(), locked.end()};
+// `take` gets some hundreds at a time, until it fails.
+using Ids = std::vector<std::string>;
+tl::expected<void, Error> InBatches(
+    const Ids& ids, const std::function<tl::expected<void, Error>(const Ids&)>& take) {
+  tl::expected<void, Error> done;
+  for (std::size_t from = 0; from < ids.size() && done; from += kBatch) {
+    const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(from);
+    done =
+        take(Ids(begin, begin + static_cast<std::ptrdiff_t>(std::min(kBatch, ids.size() - from))));
+  }
+  return done;
 }
 
-// One round of questions to all lock nodes, about the locks of `ids` in batches.
-class Marks {
- public:
-  Marks(const PipelineOptions& options, const std::vector<std::string>& ids)
-      : pipeline_(options.name),
-        ids_(LockedIds(ids, LockBlock(options))),
-        view_({options.lock.redis, options.lock.lock}, locking::StoreCreation::kNever) {}
-
-  // Every node must answer. Error: which one does not.
-  tl::expected<void, Error> Connect() {
-    view_.WatchUntil([this] { return Missing().empty(); }, kNodesLimit);
-    for (const int node : Missing()) {
-      const locking::NodeStatus status = view_.Status(node);
-      return NoAnswer(node, WhyNoAnswer(status));
-    }
-    return {};
-  }
-
-  // `see` gets what each node said of each id. Error: a node did not answer.
-  tl::expected<void, Error> Ask(OpKind kind,
-                                const std::function<void(const std::string&, const Reply&)>& see) {
-    for (std::size_t from = 0; from < ids_.size(); from += kBatch) {
-      const std::size_t to = std::min(from + kBatch, ids_.size());
-      std::vector<std::string> names;
-      for (std::size_t i = from; i < to; ++i) {
-        names.push_back(consumer::LockName(pipeline_, ids_[i]));
-      }
-      const auto answers = view_.Ask(kind, names, kNodesLimit);
-      for (std::size_t i = from; i < to; ++i) {
-        for (int node = 0; node < nodes(); ++node) {
-          const Reply& reply = answers[i - from][static_cast<std::size_t>(node)];
-          if (!NodeAnswered(reply.code)) return NoAnswer(node, "no answer");
-          see(ids_[i], reply);
-        }
-      }
-    }
-    return {};
-  }
-
-  [[nodiscard]] int nodes() const { return view_.size(); }
-
- private:
-  [[nodiscard]] std::vector<int> Missing() const {
-    std::vector<int> missing;
-    for (int node = 0; node < view_.size(); ++node) {
-      const locking::NodeStatus status = view_.Status(node);
-      if (!status.connected || !status.open) missing.push_back(node);
-    }
-    return missing;
-  }
-  tl::unexpected<Error> NoAnswer(int node, const std::string& why) const {
-    return Fail(fmt::format("lock node {} does not answer ({}); a mark is taken back only where "
-                            "all {} nodes do",
-                            locking::NodeLetter(node), why, nodes()),
-                "no ledger row was deleted; run it again when the node is back",
-                view_.Address(node));
-  }
-
-  const std::string pipeline_;
-  const std::vector<std::string> ids_;
-  StoreView view_;
-};
-
-struct Held {
+// What the nodes said of a lock, together.
+struct LockSeen {
   std::string id;
-  locking::Token token;
-  Millis rest{0};
-  bool left_behind = false;
+  bool counted = false;  // a node gave the answer that is counted
+  locking::Token token;  // of the lease that lasts longest
+  Millis rest{0};        // of it; 0: no node holds one
 };
 
-// The longest rest that a node tells of each id that a worker holds.
-class HeldIds {
- public:
-  void See(const std::string& id, const Reply& reply) {
-    if (reply.code != ReplyCode::kContended || reply.rest <= Millis(0)) return;
-    if (held_.empty() || held_.back().id != id) held_.push_back({.id = id});
-    Held& last = held_.back();
-    if (reply.rest > last.rest) last = {.id = id, .token = reply.token, .rest = reply.rest};
-  }
-  // A lease under the token of the ledger's row is one that was left behind: nobody works under it.
-  tl::expected<void, Error> LeaveOutLeftBehind(LedgerView* ledger) {
-    for (std::size_t from = 0; ledger != nullptr && from < held_.size(); from += kBatch) {
-      const std::size_t to = std::min(from + kBatch, held_.size());
-      std::vector<std::string> ids;
-      for (std::size_t i = from; i < to; ++i) ids.push_back(held_[i].id);
-      const auto rows = ledger->Lookup(ids, kLedgerLimit);
-      if (!rows) return tl::unexpected(rows.error());
-      for (std::size_t i = from; i < to; ++i) {
-        const auto& row = (*rows)[i - from];
-        held_[i].left_behind = row && row->token == held_[i].token;
+tl::unexpected<Error> NoAnswer(const StoreView& view, int node) {
+  return Fail(
+      fmt::format("lock node {} does not answer ({}); a mark is taken back only where all {} "
+                  "nodes do",
+                  locking::NodeLetter(node), WhyNoAnswer(view.Status(node)), view.size()),
+      "no ledger row was deleted; run it again when the node is back", view.Address(node));
+}
+
+// One round of questions to all nodes, about the locks of `ids`. Error: a node did not answer.
+tl::expected<std::vector<LockSeen>, Error> AskNodes(StoreView& view, const PipelineOptions& options,
+                                                    const Ids& ids, OpKind kind,
+                                                    ReplyCode counted) {
+  std::set<std::string> locked;  // a block has many of them
+  for (const std::string& id : ids) locked.insert(consumer::LockedId(id, LockBlock(options)));
+  std::vector<LockSeen> locks;
+  const auto ask = [&](const Ids& batch) -> tl::expected<void, Error> {
+    Ids names;
+    for (const std::string& id : batch) names.push_back(consumer::LockName(options.name, id));
+    const auto answers = view.Ask(kind, names, kNodesLimit);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      LockSeen& lock = locks.emplace_back(LockSeen{.id = batch[i]});
+      for (int node = 0; node < view.size(); ++node) {
+        const locking::Reply& reply = answers[i][static_cast<std::size_t>(node)];
+        if (!NodeAnswered(reply.code)) return NoAnswer(view, node);
+        lock.counted = lock.counted || reply.code == counted;
+        if (reply.code != ReplyCode::kContended || reply.rest <= lock.rest) continue;
+        lock.token = reply.token;
+        lock.rest = reply.rest;
       }
     }
-    std::erase_if(held_, [](const Held& held) { return held.left_behind; });
     return {};
-  }
-  // Error: some are held; each was printed.
-  [[nodiscard]] tl::expected<void, Error> Refuse(const char* outcome) const {
-    if (held_.empty()) return {};
-    for (std::size_t i = 0; i < std::min(held_.size(), kMaxHeldTold); ++i) {
-      PrintError(fmt::format("{} is held by a worker under token {} for another {}",
-                             Printable(held_[i].id, 600), held_[i].token.value(),
-                             SpanText(held_[i].rest)));
-    }
-    const char* are = held_.size() == 1 ? "is held: its" : "are held: their";
-    return Fail(fmt::format("{} of the locks {} records are being processed; {}", held_.size(), are,
-                            outcome),
-                "stop the workers, wait for the rest, and run it again");
-  }
+  };
+  return InBatches({locked.begin(), locked.end()}, ask).map([&] { return locks; });
+}
 
- private:
-  std::vector<Held> held_;
-};
+// Error: a worker holds some of them; each was printed. A lease under the token of the ledger's row
+// is one that was left behind: nobody works under it.
+tl::expected<void, Error> RefuseHeld(const std::vector<LockSeen>& locks, LedgerView* ledger,
+                                     const char* outcome) {
+  std::vector<LockSeen> held;
+  Ids ids;
+  for (const LockSeen& lock : locks) {
+    if (lock.rest <= Millis(0)) continue;
+    held.push_back(lock);
+    ids.push_back(lock.id);
+  }
+  auto lock = held.begin();
+  const auto look = [&](const Ids& batch) {
+    return ledger->Lookup(batch, kLedgerLimit).map([&](const LedgerView::Rows& rows) {
+      for (const auto& row : rows) {
+        if (row && row->token == lock->token) lock->rest = Millis(0);
+        ++lock;
+      }
+    });
+  };
+  if (ledger != nullptr) {
+    if (auto looked = InBatches(ids, look); !looked) return looked;
+  }
+  std::erase_if(held, [](const LockSeen& one) { return one.rest == Millis(0); });
+  if (held.empty()) return {};
+  for (std::size_t i = 0; i < std::min(held.size(), kMaxHeldTold); ++i) {
+    PrintError(fmt::format("{} is held by a worker under token {} for another {}",
+                           Printable(held[i].id, 600), held[i].token.value(),
+                           SpanText(held[i].rest)));
+  }
+  return Fail(fmt::format("{} of the locks {} records are being processed; {}", held.size(),
+                          held.size() == 1 ? "is held: its" : "are held: their", outcome),
+              "stop the workers, wait for the rest, and run it again");
+}
 
 struct Forgotten {
   std::size_t marks = 0;  // ids of which a node had a mark
@@ -236,53 +209,52 @@ struct Forgotten {
   std::optional<Position> position;  // of a single id, where its row knew it
 };
 
-// Asks every node about each id, in one round: how many there are of which a node answers
-// `counted`. Error: what is held is refused, with the outcome so far.
-tl::expected<std::size_t, Error> CountMarks(Marks& marks, LedgerView* ledger, OpKind kind,
-                                            ReplyCode counted, const char* outcome) {
-  std::size_t count = 0;
-  std::string last;
-  HeldIds held;
-  auto asked = marks.Ask(kind, [&](const auto& id, const Reply& reply) {
-    held.See(id, reply);
-    if (reply.code == counted && std::exchange(last, id) != id) ++count;
-  });
-  if (!asked) return tl::unexpected(asked.error());
-  return held.LeaveOutLeftBehind(ledger).and_then([&] { return held.Refuse(outcome); }).map([&] {
-    return count;
-  });
+// Counts the marks, then takes them back if told to.
+tl::expected<std::size_t, Error> OnMarks(StoreView& view, const PipelineOptions& options,
+                                         const std::vector<std::string>& ids, LedgerView* ledger,
+                                         bool execute) {
+  const auto round = [&](OpKind kind, ReplyCode counted, const char* outcome) {
+    return AskNodes(view, options, ids, kind, counted)
+        .and_then([&](const std::vector<LockSeen>& locks) {
+          const auto marks = std::ranges::count_if(locks, &LockSeen::counted);
+          return RefuseHeld(locks, ledger, outcome).map([&] {
+            return static_cast<std::size_t>(marks);
+          });
+        });
+  };
+  view.Connect(kNodesLimit);
+  const auto counted = round(OpKind::kInspect, ReplyCode::kDone, "nothing was forgotten");
+  if (!counted || !execute) return counted;
+  return round(OpKind::kForget, ReplyCode::kFreed,
+               "marks were taken back, but no ledger row was deleted");
 }
 
 // Counts the rows, or deletes them too.
-tl::expected<void, Error> OnRows(LedgerView& ledger, const std::vector<std::string>& ids,
-                                 bool execute, Forgotten& forgotten) {
-  for (std::size_t from = 0; from < ids.size(); from += kBatch) {
-    const std::vector<std::string> batch(
-        ids.begin() + static_cast<std::ptrdiff_t>(from),
-        ids.begin() + static_cast<std::ptrdiff_t>(std::min(from + kBatch, ids.size())));
-    if (ids.size() == 1 || !execute) {
-      const auto rows = ledger.Lookup(batch, kLedgerLimit);
-      if (!rows && !execute) return tl::unexpected(rows.error());
-      if (rows && ids.size() == 1 && rows->front()) {
-        forgotten.position = ParsePosition(rows->front()->source);
+tl::expected<void, Error> OnRows(LedgerView& ledger, const Ids& ids, bool execute,
+                                 Forgotten& forgotten) {
+  const auto count = [&](const Ids& batch) {
+    return ledger.Lookup(batch, kLedgerLimit).map([&](const LedgerView::Rows& rows) {
+      for (const auto& row : rows) forgotten.rows += row ? 1 : 0;
+      if (ids.size() == 1 && rows.front()) {
+        forgotten.position = ParsePosition(rows.front()->source);
       }
-      if (!execute) {
-        const auto there = [](const auto& row) { return row.has_value(); };
-        forgotten.rows += static_cast<std::size_t>(std::ranges::count_if(*rows, there));
-        continue;
-      }
-    }
-    const auto deleted = ledger.Forget(batch, kLedgerLimit);
-    if (!deleted) {
-      Error error = deleted.error();
-      error.what = fmt::format("{}; {} marks were taken back and {} ledger rows deleted",
-                               error.what, forgotten.marks, forgotten.rows);
-      error.hint = "run it again when the database answers";
-      return tl::unexpected(std::move(error));
-    }
-    forgotten.rows += *deleted;
-  }
-  return {};
+    });
+  };
+  if (!execute) return InBatches(ids, count);
+  if (ids.size() == 1) (void)count(ids);  // where it was
+  forgotten.rows = 0;
+  return InBatches(ids,
+                   [&](const Ids& batch) {
+                     return ledger.Forget(batch, kLedgerLimit).map([&](std::size_t rows) {
+                       forgotten.rows += rows;
+                     });
+                   })
+      .map_error([&](Error error) {
+        error.what = fmt::format("{}; {} marks were taken back and {} ledger rows deleted",
+                                 error.what, forgotten.marks, forgotten.rows);
+        error.hint = "run it again when the database answers";
+        return error;
+      });
 }
 
 // By position: whatever is done in [from, to], also where the topic has no record any more.
@@ -328,17 +300,11 @@ tl::expected<void, Error> Carry(const PipelineOptions& options, const ForgetArgu
   } else {
     range.ids = {consumer::StoredId(arguments.id)};
   }
-  Marks marks(options, range.ids);
+  StoreView view({options.lock.redis, options.lock.lock}, locking::StoreCreation::kNever);
   const auto ledger = LedgerView::Of(options);
-  if (auto connected = marks.Connect(); !connected) return connected;
-  auto counted =
-      CountMarks(marks, ledger.get(), OpKind::kInspect, ReplyCode::kDone, "nothing was forgotten");
-  if (counted && arguments.execute) {
-    counted = CountMarks(marks, ledger.get(), OpKind::kForget, ReplyCode::kFreed,
-                         "marks were taken back, but no ledger row was deleted");
-  }
-  if (!counted) return tl::unexpected(counted.error());
-  forgotten.marks = *counted;
+  const auto marks = OnMarks(view, options, range.ids, ledger.get(), arguments.execute);
+  if (!marks) return tl::unexpected(marks.error());
+  forgotten.marks = *marks;
   if (ledger != nullptr) {
     auto done = OnRows(*ledger, range.ids, arguments.execute, forgotten);
     if (done && arguments.execute && !range.cluster.empty()) {
@@ -348,7 +314,7 @@ tl::expected<void, Error> Carry(const PipelineOptions& options, const ForgetArgu
   }
   const char* would = arguments.execute ? "" : "would be ";
   fmt::print("{} DONE mark{} {}taken back on all {} lock nodes, {}\n", forgotten.marks,
-             forgotten.marks == 1 ? "" : "s", would, marks.nodes(),
+             forgotten.marks == 1 ? "" : "s", would, view.size(),
              ledger == nullptr
                  ? fmt::format("no ledger (the output is {})", OutputName(options.output))
                  : fmt::format("{} ledger row{} {}deleted", forgotten.rows,
