@@ -1,7 +1,6 @@
 // fencepost health: asks the worker on this machine for /live or /ready. What a container's health
 // check and a script call, so that neither needs another HTTP client.
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 #include <fmt/format.h>
@@ -29,11 +28,7 @@ std::string ReachedAt(const std::string& address) {
   return address;
 }
 
-int Health(HealthArguments arguments) {
-  if (arguments.http.empty()) {
-    const char* address = std::getenv("FENCEPOST_HTTP");
-    arguments.http = address == nullptr ? "" : address;
-  }
+int Health(const HealthArguments& arguments) {
   const std::string at = ReachedAt(arguments.http);
   if (at.empty()) {
     return ExitUsage(
@@ -61,7 +56,8 @@ void AddHealth(CLI::App& app, Run& run) {
   CLI::App* command =
       app.add_subcommand("health", "ask the worker on this machine whether it is live or ready");
   const auto arguments = std::make_shared<HealthArguments>();
-  command->add_option("--http", arguments->http, "HOST:PORT of the worker (else FENCEPOST_HTTP)");
+  command->add_option("--http", arguments->http, "HOST:PORT of the worker")
+      ->envname("FENCEPOST_HTTP");
   command->add_flag("--ready", arguments->ready, "ask for /ready instead of /live");
   command->add_option("--timeout", arguments->timeout_s, "seconds to wait for the answer")
       ->check(CLI::Range(1, 600));

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <random>
@@ -31,16 +30,11 @@ struct RunArguments {
   std::string worker;
 };
 
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 constexpr std::size_t kMaxWorkerName = 255;
 
 // The name goes into every ledger row, header and log line: one that a database refuses would make
 // every record bad.
-tl::expected<std::string, std::string> GoodName(std::string name, std::string_view given_by) {
+tl::expected<std::string, std::string> GoodName(const std::string& name) {
   const bool control =
       std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   const char* const why = !consumer::IsUtf8(name)        ? "is not valid UTF-8"
@@ -48,8 +42,8 @@ tl::expected<std::string, std::string> GoodName(std::string name, std::string_vi
                           : name.size() > kMaxWorkerName ? "is longer than 255 bytes"
                                                          : nullptr;
   if (why == nullptr) return name;
-  return tl::unexpected(
-      fmt::format("the worker's name, given by {}, {}: give another", given_by, why));
+  return tl::unexpected(fmt::format(
+      "the worker's name, given by --worker or FENCEPOST_WORKER, {}: give another", why));
 }
 
 // A host's name may be anything; what is no printable ASCII becomes '-'.
@@ -60,14 +54,6 @@ std::string OwnName() {
     if (c != '\0' && (c <= ' ' || c > '~')) c = '-';
   }
   return fmt::format("{:.200}-{}-{:08x}", host, getpid(), std::random_device{}());
-}
-
-tl::expected<std::string, std::string> WorkerName(const RunArguments& arguments) {
-  if (!arguments.worker.empty()) return GoodName(arguments.worker, "--worker");
-  if (std::string name = FromEnvironment("FENCEPOST_WORKER"); !name.empty()) {
-    return GoodName(std::move(name), "FENCEPOST_WORKER");
-  }
-  return OwnName();
 }
 
 // Static members are known by their names: the same ones after a restart, as Kafka allows them.
@@ -82,7 +68,7 @@ tl::expected<void, std::string> NameFitsStaticMembers(
   constexpr std::string_view kAllowed =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   constexpr std::size_t kMaxInstanceId = 249;
-  if (arguments.worker.empty() && FromEnvironment("FENCEPOST_WORKER").empty()) {
+  if (arguments.worker.empty()) {
     return tl::unexpected(
         std::string("kafka.static_members needs a name that this worker has after a restart too: "
                     "give it with --worker or FENCEPOST_WORKER"));
@@ -96,11 +82,10 @@ tl::expected<void, std::string> NameFitsStaticMembers(
       name, kMaxInstanceId));
 }
 
-// --http, else FENCEPOST_HTTP, else the files' own; one server a process.
+// --http or FENCEPOST_HTTP, else the files' own; one server a process.
 tl::expected<std::string, std::string> HttpAddress(const RunArguments& arguments,
                                                    const std::vector<PipelineOptions>& pipelines) {
   if (!arguments.http.empty()) return arguments.http;
-  if (std::string address = FromEnvironment("FENCEPOST_HTTP"); !address.empty()) return address;
   std::set<std::string> addresses;
   for (const PipelineOptions& pipeline : pipelines) {
     if (!pipeline.observe.http.empty()) addresses.insert(pipeline.observe.http);
@@ -124,45 +109,12 @@ bool HandlersAreGood(const std::vector<PipelineOptions>& pipelines) {
   return good;
 }
 
-std::optional<int> StartHttp(Process& process, const std::string& address) {
-  if (address.empty()) return std::nullopt;
-  const auto started = process.StartHttp(address);
-  if (started) return std::nullopt;
-  const bool wrong = started.error().code == "http_bad_address";
-  return wrong ? ExitUsage(started.error()) : ExitFailed(started.error());
-}
-
-// What is checked before anything starts.
-struct Checked {
-  std::vector<PipelineOptions> pipelines;
-  std::string name;
-  std::string address;  // of the HTTP server; empty: none
-  std::vector<std::string> warnings;
-};
-tl::expected<Checked, ExitCode> Check(const RunArguments& arguments) {
-  const auto wrong = [](const std::string& why) {
-    PrintError(why);
-    return tl::unexpected(kUsage);
-  };
-  const auto name = WorkerName(arguments);
-  if (!name) return wrong(name.error());
-  std::vector<std::string> warnings;
-  auto pipelines = LoadPipelines(arguments.files, &warnings);
-  if (!pipelines || !HandlersAreGood(*pipelines)) return tl::unexpected(kUsage);
-  if (const auto fits = NameFitsStaticMembers(arguments, *name, *pipelines); !fits) {
-    return wrong(fits.error());
-  }
-  const auto address = HttpAddress(arguments, *pipelines);
-  if (!address) return wrong(address.error());
-  return Checked{std::move(*pipelines), *name, *address, std::move(warnings)};
-}
-
 // What the log says first. A name that was given is one that the worker has after a restart too:
 // then it may keep its partitions.
-void TellAtStart(metrics::Log& log, const RunArguments& arguments, const Checked& checked) {
-  LogWarnings(log, checked.warnings);
-  if (arguments.worker.empty() && FromEnvironment("FENCEPOST_WORKER").empty()) return;
-  for (const PipelineOptions& pipeline : checked.pipelines) {
+void TellAtStart(metrics::Log& log, const RunArguments& arguments,
+                 const std::vector<PipelineOptions>& pipelines) {
+  if (arguments.worker.empty()) return;
+  for (const PipelineOptions& pipeline : pipelines) {
     if (pipeline.kafka.static_members) continue;
     log.Write(locking::Severity::kInfo, pipeline.name, "no_static_member",
               "a worker that is killed and comes back under its name stops the whole group until "
@@ -173,11 +125,24 @@ void TellAtStart(metrics::Log& log, const RunArguments& arguments, const Checked
 
 int RunPipelines(const RunArguments& arguments) {
   const RunSignals signals;
-  auto checked = Check(arguments);
-  if (!checked) return checked.error();
-  Process process(checked->pipelines, arguments.files, checked->name);
-  TellAtStart(process.log(), arguments, *checked);
-  if (const auto code = StartHttp(process, checked->address)) return *code;
+  const auto name = GoodName(arguments.worker.empty() ? OwnName() : arguments.worker);
+  if (!name) return ExitUsage(name.error());
+  std::vector<std::string> warnings;
+  const auto pipelines = LoadPipelines(arguments.files, &warnings);
+  if (!pipelines || !HandlersAreGood(*pipelines)) return kUsage;
+  const auto fits = NameFitsStaticMembers(arguments, *name, *pipelines);
+  if (!fits) return ExitUsage(fits.error());
+  const auto address = HttpAddress(arguments, *pipelines);
+  if (!address) return ExitUsage(address.error());
+  Process process(*pipelines, arguments.files, *name);
+  LogWarnings(process.log(), warnings);
+  TellAtStart(process.log(), arguments, *pipelines);
+  if (!address->empty()) {
+    if (const auto started = process.StartHttp(*address); !started) {
+      const bool wrong = started.error().code == "http_bad_address";
+      return wrong ? ExitUsage(started.error()) : ExitFailed(started.error());
+    }
+  }
   return process.RunUntilStopped(signals);
 }
 
@@ -197,8 +162,10 @@ void AddRun(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
       "run", "run pipelines until SIGTERM or SIGINT; SIGHUP reloads their files");
   command->add_option("FILE", arguments->files, "pipeline files")->required();
-  command->add_option("--http", arguments->http, "HOST:PORT of /metrics, /live, /ready, /status");
-  command->add_option("--worker", arguments->worker, "this worker's name");
+  command->add_option("--http", arguments->http, "HOST:PORT of /metrics, /live, /ready, /status")
+      ->envname("FENCEPOST_HTTP");
+  command->add_option("--worker", arguments->worker, "this worker's name")
+      ->envname("FENCEPOST_WORKER");
   command->callback([&run, arguments] { run = [arguments] { return RunToItsEnd(*arguments); }; });
 }
 

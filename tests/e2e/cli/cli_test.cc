@@ -103,15 +103,15 @@ TEST(RunCommand, RefusesAWorkersNameThatNoLedgerTakes) {
            {"host\n1", "holds control characters"},
            {"host\x7f", "holds control characters"},
            {std::string(256, 'x'), "is longer than 255 bytes"}}) {
-    const auto line = [why = why](const char* by) {
-      return fmt::format("fencepost: the worker's name, given by {}, {}: give another\n", by, why);
-    };
+    const std::string line = fmt::format(
+        "fencepost: the worker's name, given by --worker or FENCEPOST_WORKER, {}: give another\n",
+        why);
     const Finished by_option = Fencepost({"run", file, "--worker", name});
     EXPECT_EQ(by_option.exit_code, 2);
-    EXPECT_EQ(by_option.error_output, line("--worker"));
+    EXPECT_EQ(by_option.error_output, line);
     const Finished by_environment = RunFencepost({"run", file}, {{"FENCEPOST_WORKER", name}});
     EXPECT_EQ(by_environment.exit_code, 2);
-    EXPECT_EQ(by_environment.error_output, line("FENCEPOST_WORKER"));
+    EXPECT_EQ(by_environment.error_output, line);
   }
 }
 
