@@ -58,40 +58,16 @@ std::string IdentityLine(const Facts& facts) {
   return text;
 }
 
-std::string TokenText(locking::Token token) {
-  return fmt::format("token {} (drawn {})", token.value(), MomentText(token.wall()));
-}
-
 // What a worker leaves at the nodes once the ledger has its record.
 bool LeftBehind(const Facts& facts) {
   return LockBlock(facts.options) == 1 && Found(facts.row) != nullptr;
 }
 
 std::string NodeLine(const NodeFacts& node, bool left_behind) {
-  std::string text;
-  switch (node.state) {
-    case NodeState::kUnreachable:
-      text = "not reachable: " + node.problem;
-      break;
-    case NodeState::kHeld:
-      text = fmt::format("held under {}, {}", TokenText(node.token),
-                         node.rest > locking::Millis(0) ? "for another " + SpanText(node.rest)
-                                                        : "past its deadline");
-      if (left_behind) text += ", by a lease that was left behind: the ledger has its row";
-      break;
-    case NodeState::kDone:
-      text = fmt::format("DONE under {}, checksum {:016x}, remembered for another {}",
-                         TokenText(node.token), node.crc, SpanText(node.rest));
-      break;
-    case NodeState::kFree:
-      text = fmt::format("free; it was held before, under {} at the latest", TokenText(node.token));
-      break;
-    case NodeState::kNothing:
-      text = "nothing";
-      break;
-  }
-  if (node.quarantined) text += " (in quarantine)";
-  return fmt::format("{}  {}  {}", node.letter, node.address, text);
+  const bool noted = left_behind && node.state == NodeState::kHeld;
+  return fmt::format(
+      "{}  {}  {}", node.letter, node.address,
+      NodeText(node, noted ? ", by a lease that was left behind: the ledger has its row" : ""));
 }
 
 std::string LedgerLine(const Facts& facts) {

@@ -39,20 +39,6 @@ nlohmann::json Json(const NodeFacts& node) {
   return one;
 }
 
-std::string Text(const nlohmann::json& one) {
-  auto text = one["state"].get<std::string>();
-  if (text == "held" || text == "free" || text == "done") {
-    std::ranges::transform(text, text.begin(), [](char c) { return static_cast<char>(c & ~0x20); });
-  }
-  if (one.contains("problem")) text += ": " + one["problem"].get<std::string>();
-  if (one.contains("floor")) text += fmt::format(" floor {}", one["floor"].get<std::uint64_t>());
-  if (one.contains("token")) text += fmt::format(" token {}", one["token"].get<std::uint64_t>());
-  if (one.contains("crc")) text += fmt::format(" crc {}", one["crc"].get<std::string>());
-  if (one.contains("rest_ms")) text += fmt::format(" for {} ms", one["rest_ms"].get<long>());
-  if (one["quarantined"].get<bool>()) text += " (in quarantine)";
-  return text;
-}
-
 struct Verdict {
   const char* word;
   std::string text;
@@ -138,7 +124,7 @@ int LocksInspect(const LocksArguments& given) {
     for (const NodeFacts& node : seen[i]) {
       one["nodes"].push_back(Json(node));
       if (arguments.json) continue;
-      fmt::print("  {}  {:<24} {}\n", node.letter, node.address, Text(one["nodes"].back()));
+      fmt::print("  {}  {:<24} {}\n", node.letter, node.address, NodeText(node));
     }
     all.push_back(std::move(one));
   }

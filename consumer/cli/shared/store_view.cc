@@ -1,6 +1,10 @@
 #include "consumer/cli/shared/store_view.h"
 
+#include <fmt/format.h>
+
+#include "consumer/cli/shared/moments.h"
 #include "locking/base/random.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::cli {
 
@@ -56,6 +60,33 @@ std::string WhyNoAnswer(const locking::NodeStatus& status) {
   if (!status.problem.empty()) return status.problem;
   if (!status.connected) return "no connection";
   return status.open ? "no answer" : "it is not part of the lock store";
+}
+
+std::string NodeText(const NodeFacts& node, std::string_view note) {
+  const std::string token =
+      fmt::format("token {} (drawn {})", node.token.value(), MomentText(node.token.wall()));
+  const std::string rest = SpanText(node.rest);
+  std::string text;
+  switch (node.state) {
+    case NodeState::kUnreachable:
+      text = "not reachable: " + node.problem;
+      break;
+    case NodeState::kHeld:
+      text = fmt::format("held under {}, {}", token,
+                         node.rest > Millis(0) ? "for another " + rest : "past its deadline");
+      break;
+    case NodeState::kDone:
+      text = fmt::format("DONE under {}, checksum {:016x}, remembered for another {}", token,
+                         node.crc, rest);
+      break;
+    case NodeState::kFree:
+      text = fmt::format("free; it was held before, under {} at the latest", token);
+      break;
+    case NodeState::kNothing:
+      text = "nothing";
+      break;
+  }
+  return text.append(note).append(node.quarantined ? " (in quarantine)" : "");
 }
 
 StoreView::StoreView(const LockNodes& nodes, locking::StoreCreation creation)

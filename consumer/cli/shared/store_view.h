@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <asio/io_context.hpp>
@@ -33,6 +34,8 @@ struct NodeFacts {
   bool quarantined = false;
   std::string problem;  // unreachable: why
 };
+// "held under token 7 (drawn …), for another 2 s", then `note`.
+std::string NodeText(const NodeFacts& node, std::string_view note = "");
 
 class StoreView {
  public:

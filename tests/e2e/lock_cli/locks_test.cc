@@ -177,7 +177,7 @@ TEST_F(Locks, InspectTellsWhoHoldsWhatIsDoneAndWhatIsFree) {
   EXPECT_EQ(Inspect("never")["nodes"][0]["state"], "absent");
   const Finished text = Tool({"locks", "inspect"}, {"held", "done"});
   EXPECT_THAT(text.output, HasSubstr("held: held by token"));
-  EXPECT_THAT(text.output, HasSubstr("HELD token"));
+  EXPECT_THAT(text.output, HasSubstr("held under token"));
   EXPECT_EQ(Tool({"locks", "inspect"}).exit_code, 2);
 }
 
