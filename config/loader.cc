@@ -14,6 +14,10 @@
 #include "locking/base/digest.h"
 
 namespace fencepost::config {
+
+// (name, text) of config/examples.
+std::span<const std::pair<std::string_view, std::string_view>> ExampleFiles();
+
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 1 << 20;
@@ -78,6 +82,12 @@ LoadResult Load(const std::string& path, const Environment& environment) {
   const auto text = environment.read_file(path);
   if (!text) return Unreadable(path, text.error());
   return LoadText(*text, path, environment);
+}
+
+std::vector<Example> Examples() {
+  std::vector<Example> examples;
+  for (const auto& [name, text] : ExampleFiles()) examples.push_back({name, text});
+  return examples;
 }
 
 std::vector<Finding> CheckTogether(std::span<const LoadResult> files) {

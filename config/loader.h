@@ -37,4 +37,11 @@ LoadResult LoadText(std::string_view text, const std::string& file, const Enviro
 // What is wrong with running these files in one process: a pipeline name that comes twice.
 std::vector<Finding> CheckTogether(std::span<const LoadResult> files);
 
+// Of config/examples/, by name: what `fencepost create` prints.
+struct Example {
+  std::string_view name;  // "orders" of orders.yaml; what belongs to one keeps its whole file name
+  std::string_view text;
+};
+std::vector<Example> Examples();
+
 }  // namespace fencepost::config

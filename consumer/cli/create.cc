@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "config/examples.h"
+#include "config/loader.h"
 #include "consumer/cli/shared/command.h"
 
 namespace fencepost::cli {

@@ -14,6 +14,10 @@
 #include "locking/core/store/store.h"
 
 namespace fencepost::locking {
+
+// (name, text) of locking/core/scripts, prelude.lua first.
+std::span<const std::pair<std::string_view, std::string_view>> ScriptFiles();
+
 namespace {
 
 constexpr std::size_t kSecondsDigits = 10;
@@ -90,8 +94,11 @@ struct Scripts {
   std::array<const Script*, kOpKinds> by_kind{};
 
   Scripts() {
-    for (const EmbeddedScript& script : EmbeddedScripts()) {
-      all.push_back({script.name, script.text, Sha1Hex(script.text)});
+    for (const auto& [name, file] : ScriptFiles().subspan(1)) {
+      std::string text(file);
+      // Behind the line with the flags, in each that works on names.
+      if (name != "sentinel_write") text.insert(text.find('\n') + 1, ScriptFiles()[0].second);
+      all.push_back({name, text, Sha1Hex(text)});
     }
     for (const Script& script : all) pointers.push_back(&script);
     for (int kind = 0; kind < kOpKinds; ++kind) {

@@ -65,15 +65,9 @@ namespace fencepost::locking {
 struct Script {
   std::string_view name;  // acquire, fill, extend, free (abort and release), done, forget,
                           // inspect, sentinel_write
-  std::string_view text;
+  std::string text;
   std::string sha;
 };
-// The texts of the script files; defined by the build (scripts/embed.cmake).
-struct EmbeddedScript {
-  std::string_view name;
-  std::string_view text;
-};
-std::span<const EmbeddedScript> EmbeddedScripts();
 
 const Script& ScriptFor(OpKind kind);
 const Script& ScriptNamed(std::string_view name);

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,11 +14,17 @@
 #include "locking/base/digest.h"
 #include "metrics/status/findings.h"
 #include "metrics/status/html.h"
-#include "metrics/status/status_page_assets.h"
 #include "metrics/status/status_sections.h"
 
 namespace fencepost::metrics {
+
+// (name, text) of status_page.css and status_page.js.
+std::span<const std::pair<std::string_view, std::string_view>> PageFiles();
+
 namespace {
+
+const std::string_view kStyle = PageFiles()[0].second;
+const std::string_view kScript = PageFiles()[1].second;
 
 constexpr std::string_view kKinds[] = {"note", "warn", "bad"};
 constexpr std::string_view kWords[] = {"note", "warning", "critical"};
@@ -119,15 +127,15 @@ std::string StatusPage(const ShownProcess& process) {
       R"(<footer><a href="metrics">metrics</a> <a href="status">status as JSON</a> )"
       R"(<a href="ready">ready</a> <a href="live">live</a></footer>)"
       R"(<script>{5}</script></body></html>)",
-      EscapeHtml(process.worker), kStatusStyle, EscapeHtml(process.version), ShowTime(process.now),
-      StatusFragment(process), kStatusScript);
+      EscapeHtml(process.worker), kStyle, EscapeHtml(process.version), ShowTime(process.now),
+      StatusFragment(process), kScript);
 }
 
 const std::string& StatusPagePolicy() {
   static const std::string policy = fmt::format(
       "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; connect-src 'self'; "
       "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-      Sha256Base64(kStatusStyle), Sha256Base64(kStatusScript));
+      Sha256Base64(kStyle), Sha256Base64(kScript));
   return policy;
 }
 

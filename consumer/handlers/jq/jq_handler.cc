@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <span>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,42 +19,14 @@ extern "C" {
 }
 
 namespace fencepost::consumer {
+
+// (name, text) of prelude.jq.
+std::span<const std::pair<std::string_view, std::string_view>> JqPreludeFile();
+
 namespace {
 
 constexpr std::array<std::string_view, 6> kVariables = {"record_id", "topic", "partition",
                                                         "offset",    "key",   "headers"};
-
-// Definitions that precede every jq program. They take the place of those builtins of libjq 1.6
-// that end the process, hang or lose a record for what a record may hold. On one line, so that jq
-// counts the lines of the program as the user does.
-constexpr char kJqPrelude[] =
-    // An error that is null would be taken for `empty`.
-    R"(def _error: error; )"
-    R"jq(def error: if . == null then "null (not a string)" | _error else _error end; )jq"
-    R"(def error(f): f | error; )"
-    // Numbers that no calendar has, and a format that is no text, fail an assertion. The bounds are
-    // the first and the last second of the years 0 to 9999; nan is below both.
-    R"(def _moment: if . >= -62167219200 and . <= 253402300799 then . )"
-    R"(else error("\(tojson) is not a time of the years 0 to 9999") end; )"
-    R"(def _strftime($f): strftime($f); )"
-    R"(def strftime($f): if type == "number" then _moment | gmtime else . end | _strftime($f); )"
-    R"(def _strflocaltime($f): strflocaltime($f); )"
-    R"(def strflocaltime($f): )"
-    R"(if type != "number" then . else _moment | localtime end )"
-    R"(| if $f | type == "string" then _strflocaltime($f) )"
-    R"(else error("strflocaltime/1 requires a string format") end; )"
-    R"(def todateiso8601: strftime("%Y-%m-%dT%H:%M:%SZ"); )"
-    R"(def todate: todateiso8601; )"
-    // `a % b` calls _mod. The smallest integer by -1 is a SIGFPE; what jq makes of b is an integer.
-    R"(def _remainder($a; $b): $a % $b; )"
-    R"(def _mod(a; b): b as $b | a as $a | )"
-    R"(if ($a | type) == "number" and ($b | type) == "number" and $b > -2 and $b <= -1 then 0 )"
-    R"(else _remainder($a; $b) end; )"
-    // The search for an empty text never ends.
-    R"(def _indices($i): indices($i); )"
-    R"(def indices($i): if $i == "" and type == "string" then [] else _indices($i) end; )"
-    R"(def index($i): indices($i) | .[0]; )"
-    R"(def rindex($i): indices($i) | .[-1:][0]; )";
 
 // Owns one reference to a value; libjq's functions take references over (Release) or want a copy.
 class Jv {
@@ -72,6 +46,16 @@ class Jv {
  private:
   jv value_;
 };
+
+// On one line, so that jq counts the lines of the program as the user does.
+std::string Prelude() {
+  std::istringstream lines{std::string(JqPreludeFile()[0].second)};
+  std::string all;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('#')) all += line + " ";
+  }
+  return all;
+}
 
 std::string StringOf(const Jv& string) {
   return {jv_string_value(string.Look()),
@@ -191,7 +175,7 @@ tl::expected<std::unique_ptr<Handler>, Error> JqHandler::Make(const std::string&
   }
   // libjq binds variables when it compiles. Ours change with each record, so they come in beside
   // the value: [$topic, $key, VALUE].
-  std::string whole = kJqPrelude;
+  std::string whole = Prelude();
   for (std::size_t i = 0; i < variables.size(); ++i) {
     whole += fmt::format(".[{}] as ${} | ", i, variables[i]);
   }

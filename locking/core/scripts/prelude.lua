@@ -1,4 +1,4 @@
--- Stands in front of every script that takes names (embed.cmake). KEYS: the sentinel, then a name
+-- Stands in front of every script that takes names (redis/wire.cc). KEYS: the sentinel, then a name
 -- each. ARGV: the call's common text, by fixed positions max_skew (13 digits), ttl (13 digits, or
 -- dashes where each name's ARG ends in its own); then a text a name. Formats and answers:
 -- locking/redis/wire.h. A call costs little more than its commands, so loops are written out: a
@@ -18,7 +18,7 @@ local function above(token, other)
 end
 
 -- What pcall found at a name: the first byte of a lock, 68 D, 70 F or 72 H, or nil where it is
--- something else, of any type (locking/core/unit_value.h). Other errors end the script.
+-- something else, of any type. Other errors end the script.
 local function state_of(found)
   if type(found) ~= 'string' then
     if sub(found.err, 1, 10) ~= 'WRONGTYPE ' then

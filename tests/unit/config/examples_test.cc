@@ -1,5 +1,5 @@
 // The examples, and the JSON Schema that is held against them.
-#include "config/examples.h"
+#include "config/loader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

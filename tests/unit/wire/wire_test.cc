@@ -65,7 +65,7 @@ TEST(Wire, HasEveryScriptWithTheShaThatRedisReckons) {
 
 TEST(Wire, LetsOnlyAcquireFailWhenANodeIsFull) {
   for (const Script* script : AllScripts()) {
-    const std::string_view first = script->text.substr(0, script->text.find('\n'));
+    const std::string first = script->text.substr(0, script->text.find('\n'));
     const char* flags = script->name == "acquire"   ? "#!lua"
                         : script->name == "inspect" ? "#!lua flags=no-writes"  // it may, when full
                                                     : "#!lua flags=allow-oom";
