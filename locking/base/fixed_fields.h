@@ -81,11 +81,6 @@ class FixedFields {
   Millis Duration(std::size_t digits = kMillisDigits) {
     return Millis(static_cast<std::int64_t>(Number(digits)));
   }
-  std::uint64_t Bytes8() {
-    std::uint64_t value = 0;
-    for (const char c : Take(8)) value = value << 8 | static_cast<unsigned char>(c);
-    return value;
-  }
 
  private:
   std::string_view rest_;

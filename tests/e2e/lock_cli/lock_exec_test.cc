@@ -6,8 +6,8 @@
 #include <csignal>
 #include <memory>
 
-#include "locking/core/unit_value.h"
 #include "tests/e2e/lock_cli/lock_cli_test.h"
+#include "tests/support/stored_locks.h"
 
 namespace fencepost::testing {
 namespace {
@@ -240,13 +240,10 @@ TEST_F(LockExec, StopsTheCommandWhenAnotherHasTheName) {
   const auto run = Begin({"job", "--ttl", "2s", "--", "sh", "-c",
                           "echo up > " + folder_.File("said") + "; exec sleep 60"});
   ASSERT_TRUE(WaitUntil(seconds(10), [&] { return Says("said", "up"); }));
+  const std::string another = HeldValue(locking::Token(8'000'000'000'000'000'000),
+                                        locking::WallTime(locking::Millis(9'999'999'999'999)));
   for (std::size_t node = 0; node < 2; ++node) {
-    locking::UnitValue value;
-    value.state = locking::UnitValue::State::kHeld;
-    value.token = value.floor = locking::Token(8'000'000'000'000'000'000);
-    value.nonce = {{7, 7}};
-    value.deadline = locking::WallTime(locking::Millis(9'999'999'999'999));
-    nodes_[node].Command({"SET", Key("job"), value.Encode(), "PX", "60000"});
+    nodes_[node].Command({"SET", Key("job"), another, "PX", "60000"});
   }
   EXPECT_EQ(run->Wait(seconds(10)), 76);
 }

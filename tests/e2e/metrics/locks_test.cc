@@ -31,9 +31,7 @@ TEST_F(LockMetrics, ContentionTakeoverStaleAndSkipsByTheLedger) {
   ExpectMoves(worker, "lock_acquisitions_total", {{"result", "acquired"}});
   ExpectMoves(worker, "lock_wait_duration_seconds_count");
   // A floor that is a second ahead: refused by the fence of the nodes, lifted over, granted.
-  UnitValue floor;
-  floor.floor = TokenAt(1500ms);
-  Put(Nodes(), "o-floor", floor);
+  Put(Nodes(), "o-floor", FreeValue(TokenAt(1500ms)));
   SendOrder(0, "o-floor", "b");
   ExpectMoves(worker, "lock_acquisitions_total", {{"result", "stale"}});
   ExpectMoves(worker, "fencing_rejections_total", {{"side", "redis"}});

@@ -4,37 +4,31 @@
 
 #include <nlohmann/json.hpp>
 
-#include "locking/core/unit_value.h"
 #include "tests/e2e/trouble/trouble_test.h"
+#include "tests/support/stored_locks.h"
 
 namespace fencepost::testing {
 
 class MetricsTest : public TroubleTest {
  protected:
   using Labels = MetricsPage::Labels;
-  using UnitValue = locking::UnitValue;
   using Millis = std::chrono::milliseconds;
 
   static locking::WallTime Wall() { return locking::ReadClocks().wall; }
   static locking::Token TokenAt(Millis from_now) {
     return locking::Token::AtWall(Wall() + from_now);
   }
-  static UnitValue HeldBy(locking::Token token, Millis rest) {
-    UnitValue value;
-    value.state = UnitValue::State::kHeld;
-    value.token = value.floor = token;
-    value.nonce = {{7, 9}};
-    value.deadline = Wall() + rest;
-    return value;
+  static std::string HeldBy(locking::Token token, Millis rest) {
+    return HeldValue(token, Wall() + rest);
   }
   [[nodiscard]] std::string Key(const std::string& id) const {
     return "fencepost:{" + name_ + "}:" + id;
   }
   // What stands at this name on the first `count` nodes from now on.
-  void Put(RedisServers& nodes, const std::string& id, const UnitValue& value,
+  void Put(RedisServers& nodes, const std::string& id, const std::string& value,
            std::size_t count = 5) const {
     for (std::size_t node = 0; node < count; ++node) {
-      nodes[node].Command({"SET", Key(id), value.Encode(), "PX", "60000"});
+      nodes[node].Command({"SET", Key(id), value, "PX", "60000"});
     }
   }
   void Remove(RedisServers& nodes, const std::string& id) const {

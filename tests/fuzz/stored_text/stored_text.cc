@@ -3,7 +3,6 @@
 #include "consumer/outputs/ledger/position_ranges.h"
 #include "consumer/record/position_id.h"
 #include "locking/core/store/sentinel.h"
-#include "locking/core/unit_value.h"
 #include "tests/fuzz/target.h"
 
 namespace fencepost::fuzz {
@@ -52,9 +51,6 @@ void CheckMetadata(std::string_view text) {
 void OneInput(std::string_view input) {
   if (const auto sentinel = locking::Sentinel::Decode(input)) {
     FENCEPOST_CHECK(sentinel->Encode() == input, Shown(input));
-  }
-  if (const auto value = locking::UnitValue::Decode(input)) {
-    FENCEPOST_CHECK(value->Encode() == input, Shown(input));
   }
   CheckPositionId(input);
   CheckRanges(input);
