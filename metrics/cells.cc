@@ -8,96 +8,73 @@
 #include "locking/base/check.h"
 
 namespace fencepost::metrics {
-namespace {
 
-int CountSeries(const MetricInfo& info, int nodes) {
-  int series = 1;
-  for (const LabelInfo& label : info.labels) {
-    series *= IsNodeLabel(label) ? nodes : static_cast<int>(label.values.size());
+using prometheus::ClientMetric;
+
+Metric::Metric(Metrics& all, Definition definition) : definition_(std::move(definition)) {
+  all.push_back(this);
+  for (const Label& label : definition_.labels) series_ *= static_cast<int>(label.values.size());
+  for (const double bound : definition_.buckets) {
+    bounds_.push_back(std::llround(bound * static_cast<double>(definition_.unit)));
   }
-  return info.scope == Scope::kPipeline ? series : 0;
+  if (!bounds_.empty()) width_ = bounds_.size() + 2;
+  lines_ = std::make_unique<Line[]>((series_ * width_ + kPerLine - 1) / kPerLine);
 }
 
-}  // namespace
-
-double PerUnit(CellUnit unit) {
-  switch (unit) {
-    case CellUnit::kMillis:
-      return 1e3;
-    case CellUnit::kNanos:
-      return 1e9;
-    case CellUnit::kOne:
-      break;
-  }
-  return 1;
+std::atomic<std::int64_t>& Metric::At(int series, std::size_t cell) const {
+  FENCEPOST_CHECK(series >= 0 && series < series_,
+                  fmt::format("{} has no series {}", definition_.name, series));
+  const std::size_t at = static_cast<std::size_t>(series) * width_ + cell;
+  return lines_[at / kPerLine].cells[at % kPerLine];
 }
 
-Cells::Cells(int nodes) {
-  std::size_t lines = 0;
-  for (const MetricInfo& info : AllMetrics()) {
-    Place& place = places_[static_cast<std::size_t>(info.id)];
-    place.first_line = lines;
-    place.series = CountSeries(info, nodes);
-    for (const double bound : info.buckets) {
-      place.bounds.push_back(std::llround(bound * PerUnit(info.unit)));
-    }
-    if (info.kind == MetricKind::kHistogram)
-      place.width = static_cast<int>(info.buckets.size()) + 2;
-    const auto cells = static_cast<std::size_t>(place.series * place.width);
-    lines += (cells + kPerLine - 1) / kPerLine;
-  }
-  lines_ = std::make_unique<Line[]>(lines);
+void Metric::Add(std::int64_t delta, int series) {
+  At(series, 0).fetch_add(delta, std::memory_order_relaxed);
 }
 
-const Cells::Place& Cells::PlaceOf(Metric metric, int series) const {
-  const Place& place = places_[static_cast<std::size_t>(metric)];
-  FENCEPOST_CHECK(series >= 0 && series < place.series,
-                  fmt::format("{} has no series {}", Info(metric).name, series));
-  return place;
+void Metric::Set(std::int64_t value, int series) {
+  At(series, 0).store(value, std::memory_order_relaxed);
 }
 
-std::atomic<std::int64_t>& Cells::At(const Place& place, int series, int cell) const {
-  const auto at = static_cast<std::size_t>(series * place.width + cell);
-  return lines_[place.first_line + at / kPerLine].cells[at % kPerLine];
-}
-
-void Cells::Add(Metric metric, std::int64_t delta, int series) {
-  At(PlaceOf(metric, series), series, 0).fetch_add(delta, std::memory_order_relaxed);
-}
-
-void Cells::Set(Metric metric, std::int64_t value, int series) {
-  At(PlaceOf(metric, series), series, 0).store(value, std::memory_order_relaxed);
-}
-
-void Cells::Observe(Metric metric, std::int64_t value, int series) {
-  const Place& place = PlaceOf(metric, series);
+void Metric::Observe(std::int64_t value, int series) {
   value = std::max<std::int64_t>(value, 0);
-  const auto bucket = std::find_if(place.bounds.begin(), place.bounds.end(),
-                                   [value](std::int64_t bound) { return value <= bound; });
-  At(place, series, static_cast<int>(bucket - place.bounds.begin()))
+  const auto bucket =
+      std::ranges::find_if(bounds_, [value](std::int64_t bound) { return value <= bound; });
+  At(series, static_cast<std::size_t>(bucket - bounds_.begin()))
       .fetch_add(1, std::memory_order_relaxed);
-  At(place, series, place.width - 1).fetch_add(value, std::memory_order_relaxed);
+  At(series, width_ - 1).fetch_add(value, std::memory_order_relaxed);
 }
 
-int Cells::SeriesOf(Metric metric) const {
-  return places_[static_cast<std::size_t>(metric)].series;
+std::int64_t Metric::Value(int series) const {
+  return At(series, 0).load(std::memory_order_relaxed);
 }
 
-double Cells::Value(Metric metric, int series) const {
-  const std::int64_t value = At(PlaceOf(metric, series), series, 0).load(std::memory_order_relaxed);
-  return static_cast<double>(value) / PerUnit(Info(metric).unit);
-}
-
-HistogramReading Cells::Histogram(Metric metric, int series) const {
-  const Place& place = PlaceOf(metric, series);
-  HistogramReading reading;
-  for (int i = 0; i + 1 < place.width; ++i) {
-    reading.buckets.push_back(
-        static_cast<std::uint64_t>(At(place, series, i).load(std::memory_order_relaxed)));
+void Metric::Collect(const std::string& pipeline, std::vector<ClientMetric>& out) const {
+  const auto exposed = [this](int series, std::size_t cell) {
+    const std::int64_t value = At(series, cell).load(std::memory_order_relaxed);
+    return static_cast<double>(value) / static_cast<double>(definition_.unit);
+  };
+  for (int i = 0; i < series_; ++i) {
+    ClientMetric& one = out.emplace_back();
+    if (!pipeline.empty()) one.label.push_back({"pipeline", pipeline});
+    int within = series_;  // the last label moves fastest
+    for (const auto& [name, values] : definition_.labels) {
+      const int before = within;
+      within /= static_cast<int>(values.size());
+      one.label.push_back({name, values[static_cast<std::size_t>(i % before / within)]});
+    }
+    if (bounds_.empty()) {
+      one.counter.value = one.gauge.value = exposed(i, 0);
+      continue;
+    }
+    for (std::size_t bucket = 0; bucket <= bounds_.size(); ++bucket) {
+      one.histogram.sample_count +=
+          static_cast<std::uint64_t>(At(i, bucket).load(std::memory_order_relaxed));
+      if (bucket == bounds_.size()) break;
+      one.histogram.bucket.push_back({one.histogram.sample_count, definition_.buckets[bucket]});
+    }
+    one.histogram.sample_sum = exposed(i, width_ - 1);
   }
-  const auto sum = At(place, series, place.width - 1).load(std::memory_order_relaxed);
-  reading.sum = static_cast<double>(sum) / PerUnit(Info(metric).unit);
-  return reading;
 }
 
 }  // namespace fencepost::metrics

@@ -1,7 +1,7 @@
-// The numbers of one pipeline: one relaxed atomic integer a counter or gauge, one a bucket plus a
-// sum for a histogram. No mutex, so that counting never waits for a scrape. A scrape reads each
-// number whole, but not all of them at one instant: a histogram's sum may be an observation ahead
-// of its count.
+// A metric and its numbers: one relaxed atomic integer a counter or gauge, one a bucket plus a sum
+// for a histogram. No mutex, so that counting never waits for a scrape. A scrape reads each number
+// whole, but not all of them at one instant: a histogram's sum may be an observation ahead of its
+// count.
 //
 // A metric's cells begin on a cache line of their own: what the engine, Kafka and output threads
 // count lies in different metrics, so they do not disturb each other.
@@ -9,56 +9,94 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "metrics/metric_definitions.h"
+#include <prometheus/client_metric.h>
+#include <prometheus/metric_family.h>
 
 namespace fencepost::metrics {
 
-struct HistogramReading {
-  std::vector<std::uint64_t> buckets;  // not cumulated; the last one goes up to infinity
-  double sum = 0;                      // in the exposed unit
+// What is counted inside (integers, so that a cell is one atomic add): how many of it make one of
+// the exposed unit.
+enum class CellUnit : std::int64_t { kOne = 1, kMillis = 1'000, kNanos = 1'000'000'000 };
+
+struct Label {
+  std::string name;
+  std::vector<std::string> values;  // none: known only at run time
 };
 
-// Thread-safe. A series is named by its place: the index of the label's value in the table, for two
-// labels first * (values of the second) + second; 0 without labels.
-class Cells {
+struct Definition {
+  prometheus::MetricType type = prometheus::MetricType::Gauge;
+  std::string_view name;  // a literal, as is the help
+  std::string_view help;  // the unit, and what to do when it moves
+  std::vector<Label> labels;
+  CellUnit unit = CellUnit::kOne;
+  std::vector<double> buckets;  // upper bounds without infinity, in the exposed unit
+};
+
+class Metric;
+using Metrics = std::vector<const Metric*>;
+
+// Thread-safe. A series is named by its place: the index of the label's value, for two labels
+// first * (values of the second) + second; 0 without labels.
+class Metric {
  public:
-  explicit Cells(int nodes);  // the number of series of the label `node`
+  Metric(Metrics& all, Definition definition);  // is one of `all` from now on, and does not move
+  Metric(const Metric&) = delete;
+  Metric& operator=(const Metric&) = delete;
 
-  void Add(Metric metric, std::int64_t delta, int series = 0);  // in the metric's CellUnit
-  void Set(Metric metric, std::int64_t value, int series = 0);  // gauge
-  void Observe(Metric metric, std::int64_t value,
-               int series = 0);  // histogram; negative counts as 0
+  void Add(std::int64_t delta, int series = 0);      // counter, gauge; in the CellUnit
+  void Set(std::int64_t value, int series = 0);      // gauge
+  void Observe(std::int64_t value, int series = 0);  // histogram; negative counts as 0
+  // One more of the series that an enum's value names.
+  template <typename Enum>
+  requires std::is_enum_v<Enum>
+  void Count(Enum value) { Add(1, static_cast<int>(value)); }
 
-  // 0 for a metric whose labels are known only at run time.
-  [[nodiscard]] int SeriesOf(Metric metric) const;
-  [[nodiscard]] double Value(Metric metric, int series) const;  // in the exposed unit
-  [[nodiscard]] HistogramReading Histogram(Metric metric, int series) const;
+  [[nodiscard]] const Definition& definition() const { return definition_; }
+  [[nodiscard]] int series() const { return series_; }  // 0: of labels known only at run time
+  [[nodiscard]] std::int64_t Value(int series) const;   // counter, gauge; in the CellUnit
+  // Appends its series, with the label `pipeline` first where there is one.
+  void Collect(const std::string& pipeline, std::vector<prometheus::ClientMetric>& out) const;
 
  private:
   static constexpr std::size_t kPerLine = 8;
   struct alignas(64) Line {
     std::array<std::atomic<std::int64_t>, kPerLine> cells{};
   };
-  struct Place {
-    std::size_t first_line = 0;
-    int series = 0;
-    int width = 1;                     // cells a series: 1, or buckets + infinity + sum
-    std::vector<std::int64_t> bounds;  // of the buckets, in the CellUnit
-  };
 
-  [[nodiscard]] const Place& PlaceOf(Metric metric, int series) const;
-  [[nodiscard]] std::atomic<std::int64_t>& At(const Place& place, int series, int cell) const;
+  [[nodiscard]] std::atomic<std::int64_t>& At(int series, std::size_t cell) const;
 
-  std::array<Place, kMetrics> places_;
+  const Definition definition_;
+  int series_ = 1;
+  std::size_t width_ = 1;             // cells a series: 1, or buckets + infinity + sum
+  std::vector<std::int64_t> bounds_;  // of the buckets, in the CellUnit
   std::unique_ptr<Line[]> lines_;
 };
 
-// How many cell units make one exposed unit.
-double PerUnit(CellUnit unit);
+template <prometheus::MetricType kType>
+struct Number : Metric {
+  Number(Metrics& all, std::string_view name, std::string_view help, std::vector<Label> labels = {},
+         CellUnit unit = CellUnit::kOne)
+      : Metric(all, {kType, name, help, std::move(labels), unit, {}}) {}
+};
+using Counter = Number<prometheus::MetricType::Counter>;
+using Gauge = Number<prometheus::MetricType::Gauge>;
+
+template <CellUnit kUnit>
+struct Histogram : Metric {
+  Histogram(Metrics& all, std::string_view name, std::string_view help, std::vector<double> buckets,
+            std::vector<Label> labels = {})
+      : Metric(all, {prometheus::MetricType::Histogram, name, help, std::move(labels), kUnit,
+                     std::move(buckets)}) {}
+};
+using Seconds = Histogram<CellUnit::kNanos>;
+using Sizes = Histogram<CellUnit::kOne>;
 
 }  // namespace fencepost::metrics

@@ -3,10 +3,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -16,7 +19,6 @@
 namespace fencepost::metrics {
 namespace {
 
-using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 
 // The numbers of /proc/self/stat, by their number in proc(5). They begin after the command's name,
@@ -36,15 +38,15 @@ ProcStat ReadProcStat() {
   return stat;
 }
 
-double Seconds(clockid_t clock) {
+double SecondsOf(clockid_t clock) {
   timespec time{};
   clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-double OpenFds() {
+std::int64_t OpenFds() {
   std::error_code error;
-  double count = 0;
+  std::int64_t count = 0;
   for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
        it.increment(error)) {
     ++count;
@@ -52,61 +54,38 @@ double OpenFds() {
   return count > 0 ? count - 1 : 0;  // without the one that reads the folder
 }
 
-double MaxFds() {
+std::int64_t MaxFds() {
   rlimit limit{};
-  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<double>(limit.rlim_cur) : 0;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  constexpr rlim_t kMost = std::numeric_limits<std::int64_t>::max();  // RLIM_INFINITY is more
+  return static_cast<std::int64_t>(std::min(limit.rlim_cur, kMost));
 }
 
 double StartTime() {
-  return Seconds(CLOCK_REALTIME) - Seconds(CLOCK_BOOTTIME) +
+  return SecondsOf(CLOCK_REALTIME) - SecondsOf(CLOCK_BOOTTIME) +
          ReadProcStat()[kStartTicks] / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-double ProcessValue(Metric metric, const ProcStat& stat, double start_time) {
-  switch (metric) {
-    case Metric::kProcessCpu:
-      return Seconds(CLOCK_PROCESS_CPUTIME_ID);
-    case Metric::kProcessOpenFds:
-      return OpenFds();
-    case Metric::kProcessMaxFds:
-      return MaxFds();
-    case Metric::kProcessVirtualMemory:
-      return stat[kVirtualBytes];
-    case Metric::kProcessResidentMemory:
-      return stat[kResidentPages] * static_cast<double>(sysconf(_SC_PAGESIZE));
-    case Metric::kProcessStartTime:
-      return start_time;
-    case Metric::kProcessThreads:
-      return stat[kThreads];
-    default:
-      return 1;  // the info metrics
-  }
-}
-
-ClientMetric ProcessSeries(const MetricInfo& metric, const BuildInfo& build, const ProcStat& stat,
-                           double start_time) {
-  ClientMetric series;
-  if (metric.id == Metric::kBuildInfo) {
-    series.label = {{std::string(metric.labels[0].name), build.version},
-                    {std::string(metric.labels[1].name), build.commit}};
-  }
-  series.counter.value = series.gauge.value = ProcessValue(metric.id, stat, start_time);
-  return series;
-}
-
-prometheus::MetricType TypeOf(MetricKind kind) {
-  switch (kind) {
-    case MetricKind::kCounter:
-      return prometheus::MetricType::Counter;
-    case MetricKind::kHistogram:
-      return prometheus::MetricType::Histogram;
-    case MetricKind::kGauge:
-      break;
-  }
-  return prometheus::MetricType::Gauge;
+MetricFamily FamilyOf(const Metric& metric) {
+  const Definition& definition = metric.definition();
+  return {std::string(definition.name), std::string(definition.help), definition.type, {}};
 }
 
 }  // namespace
+
+ProcessCells::ProcessCells(const BuildInfo& build, double start_time)
+    : version{"version", {build.version}}, commit{"commit", {build.commit}} {
+  const ProcStat stat = ReadProcStat();
+  const auto in_nanos = [](double seconds) { return std::llround(seconds * 1e9); };
+  build_info.Set(1);
+  process_cpu.Set(in_nanos(SecondsOf(CLOCK_PROCESS_CPUTIME_ID)));
+  process_open_fds.Set(OpenFds());
+  process_max_fds.Set(MaxFds());
+  process_virtual_memory.Set(std::llround(stat[kVirtualBytes]));
+  process_resident_memory.Set(std::llround(stat[kResidentPages]) * sysconf(_SC_PAGESIZE));
+  process_start_time.Set(in_nanos(start_time));
+  process_threads.Set(std::llround(stat[kThreads]));
+}
 
 MetricsPage::MetricsPage(BuildInfo build) : build_(std::move(build)), start_time_(StartTime()) {}
 
@@ -124,21 +103,15 @@ tl::expected<PipelineMetrics*, Error> MetricsPage::Add(PipelineInfo info, Log* l
 }
 
 std::vector<MetricFamily> MetricsPage::Collect() const {
-  const ProcStat stat = ReadProcStat();
-  const std::lock_guard lock(mutex_);
   std::vector<MetricFamily> families;
-  families.reserve(AllMetrics().size());
-  for (const MetricInfo& metric : AllMetrics()) {
-    MetricFamily family;
-    family.name = metric.name;
-    family.help = metric.help;
-    family.type = TypeOf(metric.kind);
-    if (metric.scope == Scope::kProcess) {
-      family.metric.push_back(ProcessSeries(metric, build_, stat, start_time_));
-    } else {
-      for (const auto& pipeline : pipelines_) pipeline->Collect(metric, family.metric);
-    }
-    families.push_back(std::move(family));
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; !pipelines_.empty() && i < pipelines_[0]->All().size(); ++i) {
+    MetricFamily& family = families.emplace_back(FamilyOf(*pipelines_[0]->All()[i]));
+    for (const auto& pipeline : pipelines_) pipeline->Collect(*pipeline->All()[i], family.metric);
+  }
+  const ProcessCells process(build_, start_time_);
+  for (const Metric* metric : process.all) {
+    metric->Collect("", families.emplace_back(FamilyOf(*metric)).metric);
   }
   return families;
 }

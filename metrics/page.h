@@ -16,11 +16,6 @@
 
 namespace fencepost::metrics {
 
-struct BuildInfo {
-  std::string version;
-  std::string commit;
-};
-
 // Thread-safe.
 class MetricsPage final : public prometheus::Collectable {
  public:

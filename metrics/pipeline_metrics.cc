@@ -1,8 +1,9 @@
 #include "metrics/pipeline_metrics.h"
 
+#include <algorithm>
+#include <iterator>
+#include <tuple>
 #include <utility>
-
-#include <prometheus/client_metric.h>
 
 #include "locking/base/check.h"
 #include "locking/base/types.h"
@@ -15,7 +16,7 @@ using prometheus::ClientMetric;
 // In the order of the label `command`. A fill brings a lock to a node that lacks it, like an
 // acquire; abort and forget free a name, like a release.
 int CommandOf(locking::OpKind kind) {
-  enum { kAcquire, kExtend, kDone, kRelease, kCommands };
+  enum { kAcquire, kExtend, kDone, kRelease };
   switch (kind) {
     case locking::OpKind::kExtend:
       return kExtend;
@@ -36,136 +37,128 @@ int CommandOf(locking::OpKind kind) {
 constexpr int kCommands = 4;
 constexpr int kCommandErrors = static_cast<int>(locking::CommandError::kOther) + 1;
 
-// The labels of a series by its place: the last label moves fastest.
-std::vector<ClientMetric::Label> LabelsOf(const MetricInfo& metric, const std::string& pipeline,
-                                          int series) {
-  std::vector<ClientMetric::Label> labels(metric.labels.size() + 1);
-  labels[0] = {"pipeline", pipeline};
-  for (std::size_t i = metric.labels.size(); i > 0; --i) {
-    const LabelInfo& label = metric.labels[i - 1];
-    // Only the first label may be `node`, so its length of values does not matter here.
-    const int values = static_cast<int>(label.values.size());
-    labels[i] = {std::string(label.name), std::string(label.values[series % values])};
-    series /= values;
-  }
-  return labels;
-}
+using consumer::DedupeSource;
+using consumer::ProcessedResult;
+using locking::Phase;
+using locking::RoundResult;
+using Cells = PipelineCells;
 
-ClientMetric::Histogram HistogramOf(const MetricInfo& metric, const HistogramReading& reading) {
-  ClientMetric::Histogram histogram;
-  histogram.sample_sum = reading.sum;
-  for (std::size_t i = 0; i < metric.buckets.size(); ++i) {
-    histogram.sample_count += reading.buckets[i];
-    histogram.bucket.push_back({histogram.sample_count, metric.buckets[i]});
-  }
-  histogram.sample_count += reading.buckets.back();
-  return histogram;
+template <typename Enum>
+constexpr Counts::Row Row(std::string_view name, std::string_view words, Counter Cells::*metric,
+                          Enum series) {
+  return {name, words, metric, static_cast<int>(series)};
+}
+constexpr Counts::Row kCountRows[] = {
+    {"consumed", "taken from Kafka", &Cells::records_consumed},
+    Row("done", "done", &Cells::records_processed, ProcessedResult::kDone),
+    Row("skipped", "", &Cells::records_processed, ProcessedResult::kSkipped),
+    Row("dead_lettered", "dead letters", &Cells::records_processed, ProcessedResult::kDeadLettered),
+    Row("failed", "failed", &Cells::records_processed, ProcessedResult::kFailed),
+    {"lock_rounds", "", &Cells::lock_acquisitions},
+    Row("lock_acquired", "", &Cells::lock_acquisitions, RoundResult::kAcquired),
+    Row("lock_contended", "", &Cells::lock_acquisitions, RoundResult::kContended),
+    {"lock_takeovers", "", &Cells::lock_takeovers},
+    {"lock_losses", "leases lost, all reasons", &Cells::lock_losses},
+    Row("lock_expired/waiting", "leases expired while waiting", &Cells::lock_expirations,
+        Phase::kWaiting),
+    Row("lock_expired/handling", "leases expired in the handler", &Cells::lock_expirations,
+        Phase::kHandling),
+    Row("lock_expired/writing", "leases expired in the write", &Cells::lock_expirations,
+        Phase::kWriting),
+    Row("lock_expired/releasing", "leases expired at release", &Cells::lock_expirations,
+        Phase::kReleasing),
+    {"fenced_by_redis", "", &Cells::fencing_rejections, 0},
+    {"fenced_by_output", "", &Cells::fencing_rejections, 1},
+    Row("dedupe_by_lock", "skipped: the lock nodes knew the id", &Cells::dedupe_skips,
+        DedupeSource::kLock),
+    Row("dedupe_by_ledger", "skipped: the ledger knew the id", &Cells::dedupe_skips,
+        DedupeSource::kLedger),
+    {"id_conflicts", "id conflicts", &Cells::id_conflicts},
+    {"invariant_violations", "", &Cells::invariant_violations},
+    {"retries", "further tries", &Cells::retries},
+    {"dead_letter_errors", "dead letters not published", &Cells::dead_letter_errors},
+    {"rebalances", "rebalances", &Cells::rebalances},
+};
+
+std::vector<std::string> Letters(int nodes) {
+  std::vector<std::string> letters;
+  for (int i = 0; i < nodes; ++i) letters.emplace_back(1, locking::NodeLetter(i));
+  return letters;
 }
 
 }  // namespace
 
+std::span<const Counts::Row> Counts::Rows() { return kCountRows; }
+
+std::uint64_t& Counts::operator[](std::string_view name) {
+  static_assert(std::size(kCountRows) == std::tuple_size_v<decltype(values_)>);
+  const auto* const row = std::ranges::find(kCountRows, name, &Row::name);
+  FENCEPOST_CHECK(row != std::end(kCountRows), name);
+  return values_[static_cast<std::size_t>(row - kCountRows)];
+}
+
+std::uint64_t Counts::LeasesExpired() const {
+  std::uint64_t expired = 0;
+  for (const Row& row : kCountRows) {
+    if (row.metric == &Cells::lock_expirations) expired += (*this)[row.name];
+  }
+  return expired;
+}
+
+PipelineCells::PipelineCells(int nodes, const std::string& config_hash)
+    : node{"node", Letters(nodes)}, hash{"hash", {config_hash}} {}
+
 PipelineMetrics::PipelineMetrics(PipelineInfo info, Log* log)
-    : info_(std::move(info)), log_(log), cells_(info_.nodes) {
+    : info_(std::move(info)), log_(log), cells_(info_.nodes, info_.config_hash) {
   FENCEPOST_CHECK(info_.nodes >= 1 && info_.nodes <= locking::kMaxNodes, info_.name);
-  cells_.Set(Metric::kLockTtl, info_.lock_ttl.count());
-  cells_.Set(Metric::kRedisNodesConfigured, info_.nodes);
+  cells_.lock_ttl.Set(info_.lock_ttl.count());
+  cells_.redis_nodes_configured.Set(info_.nodes);
+  cells_.config_info.Set(1);
 }
 
 Counts PipelineMetrics::CurrentCounts() const {
-  const auto one = [this](Metric metric, auto series) {
-    return static_cast<std::uint64_t>(cells_.Value(metric, static_cast<int>(series)));
-  };
-  const auto all = [&](Metric metric) {
-    std::uint64_t sum = 0;
-    for (int i = 0; i < cells_.SeriesOf(metric); ++i) sum += one(metric, i);
-    return sum;
-  };
-  using consumer::DedupeSource;
-  using consumer::ProcessedResult;
-  using locking::RoundResult;
-  Counts counts{
-      .consumed = all(Metric::kRecordsConsumed),
-      .done = one(Metric::kRecordsProcessed, ProcessedResult::kDone),
-      .skipped = one(Metric::kRecordsProcessed, ProcessedResult::kSkipped),
-      .dead_lettered = one(Metric::kRecordsProcessed, ProcessedResult::kDeadLettered),
-      .failed = one(Metric::kRecordsProcessed, ProcessedResult::kFailed),
-      .rounds = all(Metric::kLockAcquisitions),
-      .acquired = one(Metric::kLockAcquisitions, RoundResult::kAcquired),
-      .contended = one(Metric::kLockAcquisitions, RoundResult::kContended),
-      .takeovers = all(Metric::kLockTakeovers),
-      .losses = all(Metric::kLockLosses),
-      .expired = {},
-      .fenced_by_redis = one(Metric::kFencingRejections, 0),
-      .fenced_by_output = one(Metric::kFencingRejections, 1),
-      .dedupe_by_lock = one(Metric::kDedupeSkips, DedupeSource::kLock),
-      .dedupe_by_ledger = one(Metric::kDedupeSkips, DedupeSource::kLedger),
-      .id_conflicts = all(Metric::kIdConflicts),
-      .violations = all(Metric::kInvariantViolations),
-      .retries = all(Metric::kRetries),
-      .dead_letter_errors = all(Metric::kDeadLetterErrors),
-      .rebalances = all(Metric::kRebalances),
-  };
-  for (std::size_t phase = 0; phase < counts.expired.size(); ++phase) {
-    counts.expired[phase] = one(Metric::kLockExpirations, phase);
+  Counts counts;
+  for (const auto& [name, words, metric, series] : Counts::Rows()) {
+    const Metric& counter = cells_.*metric;
+    for (int i = 0; i < counter.series(); ++i) {
+      if (series < 0 || series == i) counts[name] += static_cast<std::uint64_t>(counter.Value(i));
+    }
   }
   return counts;
 }
 
-void PipelineMetrics::Collect(const MetricInfo& metric, std::vector<ClientMetric>& out) const {
-  if (metric.labels.data() == Info(Metric::kConsumerLag).labels.data()) {
-    return CollectByPartition(metric, out);
-  }
-  if (metric.id == Metric::kConfigInfo) {
-    ClientMetric series;
-    series.label = {{"pipeline", info_.name},
-                    {std::string(metric.labels[0].name), info_.config_hash}};
-    series.gauge.value = 1;
-    out.push_back(std::move(series));
-    return;
-  }
-  for (int i = 0; i < cells_.SeriesOf(metric.id); ++i) {
-    ClientMetric series;
-    series.label = LabelsOf(metric, info_.name, i);
-    if (metric.kind == MetricKind::kHistogram) {
-      series.histogram = HistogramOf(metric, cells_.Histogram(metric.id, i));
-    } else {
-      series.counter.value = series.gauge.value = cells_.Value(metric.id, i);
-    }
-    out.push_back(std::move(series));
-  }
-}
-
-void PipelineMetrics::CollectByPartition(const MetricInfo& metric,
-                                         std::vector<ClientMetric>& out) const {
+void PipelineMetrics::Collect(const Metric& metric, std::vector<ClientMetric>& out) const {
+  if (metric.series() > 0) return metric.Collect(info_.name, out);
+  const std::vector<Label>& labels = metric.definition().labels;
   const std::lock_guard lock(partitions_mutex_);
   out.reserve(out.size() + partitions_.size());
   for (const auto& [where, partition] : partitions_) {
-    const std::optional<double> value = ValueOf(metric.id, partition);
+    const std::optional<double> value = ValueOf(metric, partition);
     if (!value) continue;
-    ClientMetric series;
+    ClientMetric& series = out.emplace_back();
     series.label = {{"pipeline", info_.name},
-                    {std::string(metric.labels[0].name), where.topic},
-                    {std::string(metric.labels[1].name), std::to_string(where.partition)}};
+                    {labels[0].name, where.topic},
+                    {labels[1].name, std::to_string(where.partition)}};
     series.gauge.value = *value;
-    out.push_back(std::move(series));
   }
 }
 
-std::optional<double> PipelineMetrics::ValueOf(Metric metric, const PartitionNumbers& partition) {
-  if (metric == Metric::kConsumerLag) return partition.lag;
+std::optional<double> PipelineMetrics::ValueOf(const Metric& metric,
+                                               const PartitionNumbers& partition) const {
+  if (&metric == &cells_.consumer_lag) return partition.lag;
   if (!partition.oldest) return std::nullopt;
-  if (metric == Metric::kOldestUnfinishedOffset) return static_cast<double>(*partition.oldest);
+  if (&metric == &cells_.oldest_unfinished_offset) return static_cast<double>(*partition.oldest);
   return std::chrono::duration<double>(partition.oldest_for).count();
 }
 
 void PipelineMetrics::OnCall(locking::NodeIndex node, locking::OpKind kind, std::size_t keys,
                              Nanos took) {
-  cells_.Observe(Metric::kRedisCommandDuration, took.count(), node * kCommands + CommandOf(kind));
-  cells_.Observe(Metric::kLockBatchSize, static_cast<std::int64_t>(keys));
+  cells_.redis_command_duration.Observe(took.count(), node * kCommands + CommandOf(kind));
+  cells_.lock_batch_size.Observe(static_cast<std::int64_t>(keys));
 }
 
 void PipelineMetrics::OnCommandError(locking::NodeIndex node, locking::CommandError reason) {
-  cells_.Add(Metric::kRedisCommandErrors, 1, node * kCommandErrors + Series(reason));
+  cells_.redis_command_errors.Add(1, node * kCommandErrors + static_cast<int>(reason));
 }
 
 }  // namespace fencepost::metrics

@@ -224,20 +224,19 @@ void NothingMoves(std::vector<Finding>& out, const ShownPipeline& shown) {
 }
 
 void SinceTheStart(std::vector<Finding>& out, const Counts& counts) {
-  if (counts.violations > 0) {
+  if (counts["invariant_violations"] > 0) {
     out.push_back({kBad,
                    fmt::format("Invariants were violated {} times since the start",
-                               ShowNumber(counts.violations)),
+                               ShowNumber(counts["invariant_violations"])),
                    "Stop rollouts and keep the logs of all workers. Runbook "
                    "FencepostInvariantViolated."});
   }
-  std::uint64_t expired = 0;
-  for (const std::uint64_t of_phase : counts.expired) expired += of_phase;
+  const std::uint64_t expired = counts.LeasesExpired();
   if (expired >= kExpiredLeast &&
-      static_cast<double>(expired) > kExpiredShare * static_cast<double>(counts.acquired)) {
+      static_cast<double>(expired) > kExpiredShare * static_cast<double>(counts["lock_acquired"])) {
     out.push_back({kNote,
                    fmt::format("{} of {} leases ran out while their record was under way",
-                               ShowNumber(expired), ShowNumber(counts.acquired)),
+                               ShowNumber(expired), ShowNumber(counts["lock_acquired"])),
                    "This worker was stalled, or lock.ttl is short. Runbook "
                    "FencepostLocksExpiring."});
   }
@@ -266,9 +265,9 @@ std::vector<Finding> FindingsOf(const ShownPipeline& shown) {
   NothingMoves(out, shown);
   for (const LockNodeStatus& node : shown.status.nodes) OfNode(out, node, shown);
   SinceTheStart(out, shown.counts);
-  OfRecords(out, shown.counts.dead_lettered, shown.new_dead_letters, "became dead letters",
+  OfRecords(out, shown.counts["dead_lettered"], shown.new_dead_letters, "became dead letters",
             "`fencepost dlq list FILE` says why. Runbook FencepostDeadLettersNew.");
-  OfRecords(out, shown.counts.id_conflicts, shown.new_conflicts,
+  OfRecords(out, shown.counts["id_conflicts"], shown.new_conflicts,
             "had an earlier record's id and other content",
             "`id_conflict` in the log names both. Runbook FencepostIdConflicts.");
   return out;

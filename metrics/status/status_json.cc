@@ -72,30 +72,11 @@ ordered_json ArrayOf(const std::vector<Item>& items, Function to_json) {
 }
 
 ordered_json CountsJson(const Counts& counts) {
-  return {{"consumed", counts.consumed},
-          {"done", counts.done},
-          {"skipped", counts.skipped},
-          {"dead_lettered", counts.dead_lettered},
-          {"failed", counts.failed},
-          {"lock_rounds", counts.rounds},
-          {"lock_acquired", counts.acquired},
-          {"lock_contended", counts.contended},
-          {"lock_takeovers", counts.takeovers},
-          {"lock_losses", counts.losses},
-          {"lock_expired",
-           {{"waiting", counts.expired[0]},
-            {"handling", counts.expired[1]},
-            {"writing", counts.expired[2]},
-            {"releasing", counts.expired[3]}}},
-          {"fenced_by_redis", counts.fenced_by_redis},
-          {"fenced_by_output", counts.fenced_by_output},
-          {"dedupe_by_lock", counts.dedupe_by_lock},
-          {"dedupe_by_ledger", counts.dedupe_by_ledger},
-          {"id_conflicts", counts.id_conflicts},
-          {"invariant_violations", counts.violations},
-          {"retries", counts.retries},
-          {"dead_letter_errors", counts.dead_letter_errors},
-          {"rebalances", counts.rebalances}};
+  ordered_json json;
+  for (const Counts::Row& row : Counts::Rows()) {
+    json[ordered_json::json_pointer(fmt::format("/{}", row.name))] = counts[row.name];
+  }
+  return json;
 }
 
 ordered_json PipelineJson(const ShownPipeline& shown) {

@@ -81,43 +81,44 @@ void AppendRecordFacts(std::string& out, const ShownPipeline& shown) {
                    .more = (status.in_flight_records == 0 ? "records; none waits"
                                                           : ShowBytes(status.in_flight_bytes)) +
                            (oldest ? "; the oldest is " + SpanText(*oldest) + " old" : "")});
-  AppendFact(out, {.value = ShowNumber(counts.dead_lettered),
+  AppendFact(out, {.value = ShowNumber(counts["dead_lettered"]),
                    .what = "dead letters",
-                   .more = counts.dead_letter_errors == 0
+                   .more = counts["dead_letter_errors"] == 0
                                ? "since the start"
                                : fmt::format("not published at first: {}",
-                                             ShowNumber(counts.dead_letter_errors)),
-                   .kind = counts.dead_lettered > 0 ? "warn" : ""});
+                                             ShowNumber(counts["dead_letter_errors"])),
+                   .kind = counts["dead_lettered"] > 0 ? "warn" : ""});
 }
 
 void AppendLockFacts(std::string& out, const ShownPipeline& shown) {
   const Counts& counts = shown.counts;
-  const std::uint64_t expired =
-      counts.expired[0] + counts.expired[1] + counts.expired[2] + counts.expired[3];
-  const double contention = counts.rounds == 0 ? 0
-                                               : 100 * static_cast<double>(counts.contended) /
-                                                     static_cast<double>(counts.rounds);
-  AppendFact(out,
-             {.value = ShowNumber(Unsigned(shown.status.leases_held)),
-              .what = "leases held",
-              .more = fmt::format("taken over from others: {}", ShowNumber(counts.takeovers))});
+  const std::uint64_t expired = counts.LeasesExpired();
+  const double contention = counts["lock_rounds"] == 0
+                                ? 0
+                                : 100 * static_cast<double>(counts["lock_contended"]) /
+                                      static_cast<double>(counts["lock_rounds"]);
+  AppendFact(out, {.value = ShowNumber(Unsigned(shown.status.leases_held)),
+                   .what = "leases held",
+                   .more = fmt::format("taken over from others: {}",
+                                       ShowNumber(counts["lock_takeovers"]))});
   AppendFact(out, {.value = fmt::format("{:.1f}%", contention),
                    .what = "contention",
-                   .more = fmt::format("{} of {} lock rounds", ShowNumber(counts.contended),
-                                       ShowNumber(counts.rounds))});
+                   .more = fmt::format("{} of {} lock rounds", ShowNumber(counts["lock_contended"]),
+                                       ShowNumber(counts["lock_rounds"]))});
   AppendFact(out, {.value = ShowNumber(expired),
                    .what = "leases expired",
-                   .more = fmt::format("lost in all: {}", ShowNumber(counts.losses)),
+                   .more = fmt::format("lost in all: {}", ShowNumber(counts["lock_losses"])),
                    .kind = expired > 0 ? "warn" : ""});
-  AppendFact(out, {.value = ShowNumber(counts.fenced_by_output + counts.fenced_by_redis),
+  AppendFact(out, {.value = ShowNumber(counts["fenced_by_output"] + counts["fenced_by_redis"]),
                    .what = "fenced",
                    .more = fmt::format("{} at the output, {} at nodes",
-                                       ShowNumber(counts.fenced_by_output),
-                                       ShowNumber(counts.fenced_by_redis))});
-  AppendFact(out, {.value = ShowNumber(counts.violations),
+                                       ShowNumber(counts["fenced_by_output"]),
+                                       ShowNumber(counts["fenced_by_redis"]))});
+  AppendFact(out, {.value = ShowNumber(counts["invariant_violations"]),
                    .what = "invariant violations",
-                   .more = counts.violations == 0 ? "as it should be" : "this should never move",
-                   .kind = counts.violations > 0 ? "bad" : ""});
+                   .more = counts["invariant_violations"] == 0 ? "as it should be"
+                                                               : "this should never move",
+                   .kind = counts["invariant_violations"] > 0 ? "bad" : ""});
 }
 
 // A table that may be wider than the page: it scrolls by itself, by keyboard too.
@@ -240,27 +241,12 @@ void AppendErrors(std::string& out, const ShownPipeline& shown) {
 }
 
 void AppendCounts(std::string& out, const std::string& pipeline, const Counts& counts) {
-  const std::pair<const char*, std::uint64_t> rows[] = {
-      {"taken from Kafka", counts.consumed},
-      {"done", counts.done},
-      {"skipped: the lock nodes knew the id", counts.dedupe_by_lock},
-      {"skipped: the ledger knew the id", counts.dedupe_by_ledger},
-      {"dead letters", counts.dead_lettered},
-      {"dead letters not published", counts.dead_letter_errors},
-      {"failed", counts.failed},
-      {"id conflicts", counts.id_conflicts},
-      {"further tries", counts.retries},
-      {"leases expired while waiting", counts.expired[0]},
-      {"leases expired in the handler", counts.expired[1]},
-      {"leases expired in the write", counts.expired[2]},
-      {"leases expired at release", counts.expired[3]},
-      {"leases lost, all reasons", counts.losses},
-      {"rebalances", counts.rebalances}};
   out += OpenTable("Counts of " + pipeline,
                    R"(<th scope="col">since the start</th><th scope="col" class="num">count</th>)");
-  for (const auto& [what, count] : rows) {
-    out += fmt::format(R"(<tr><th scope="row">{}</th><td class="num">{}</td></tr>)", what,
-                       ShowNumber(count));
+  for (const Counts::Row& row : Counts::Rows()) {
+    if (row.words.empty()) continue;
+    out += fmt::format(R"(<tr><th scope="row">{}</th><td class="num">{}</td></tr>)", row.words,
+                       ShowNumber(counts[row.name]));
   }
   out += kCloseTable;
 }

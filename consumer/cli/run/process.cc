@@ -244,9 +244,10 @@ void Process::TakeSamples() const {
   for (const Watched& watched : watched_) {
     const metrics::Counts counts = watched.metrics->CurrentCounts();
     const auto now = locking::BootClock::now();
-    watched.last_minute->finished.Take(counts.done + counts.skipped + counts.dead_lettered, now);
-    watched.last_minute->dead_letters.Take(counts.dead_lettered, now);
-    watched.last_minute->conflicts.Take(counts.id_conflicts, now);
+    watched.last_minute->finished.Take(counts["done"] + counts["skipped"] + counts["dead_lettered"],
+                                       now);
+    watched.last_minute->dead_letters.Take(counts["dead_lettered"], now);
+    watched.last_minute->conflicts.Take(counts["id_conflicts"], now);
   }
 }
 

@@ -218,7 +218,7 @@ class Operations(unittest.TestCase):
             self.assertTrue(all(cells), row[:60])
 
     def test_metrics_events_and_alerts_are_those_of_the_program(self):
-        table = (SOURCE / "metrics" / "metric_definitions.cc").read_text()
+        table = (SOURCE / "metrics" / "metric_definitions.h").read_text()
         for name in set(re.findall(r"`fencepost_([a-z_]+)`", TEXT)):
             # In the table without the prefix; the ledger is a table of the database.
             self.assertTrue(name in ("ledger", "positions") or f'"{name}"' in table or

@@ -1,4 +1,4 @@
-#include "metrics/cells.h"
+#include "metrics/metric_definitions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,23 +15,32 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 
-TEST(Cells, PutsAValueIntoTheFirstBucketThatHoldsIt) {
-  Cells cells(3);
-  for (const std::int64_t keys : {0, 1, 2, 3, 512, 513}) {
-    cells.Observe(Metric::kLockBatchSize, keys);
+// The cumulated counts of a histogram's buckets, and its sum.
+std::pair<std::vector<double>, double> Buckets(const Metric& metric) {
+  std::vector<prometheus::ClientMetric> series;
+  metric.Collect("", series);
+  std::vector<double> counts;
+  for (const auto& bucket : series.at(0).histogram.bucket) {
+    counts.push_back(static_cast<double>(bucket.cumulative_count));
   }
-  const auto reading = cells.Histogram(Metric::kLockBatchSize, 0);
-  EXPECT_THAT(reading.buckets, ElementsAre(2, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1));
-  EXPECT_EQ(reading.sum, 1031);
+  counts.push_back(static_cast<double>(series[0].histogram.sample_count));
+  return {counts, series[0].histogram.sample_sum};
 }
 
-TEST(Cells, HoldsABucketsBoundExactlyInNanoseconds) {
-  Cells cells(3);
-  cells.Observe(Metric::kLockAcquireDuration, 2'500'000);
-  cells.Observe(Metric::kLockAcquireDuration, 2'500'001);
-  const auto reading = cells.Histogram(Metric::kLockAcquireDuration, 0);
-  EXPECT_EQ(reading.buckets[2], 1U);
-  EXPECT_EQ(reading.buckets[3], 1U);
+TEST(Cells, PutAValueIntoTheFirstBucketThatHoldsIt) {
+  PipelineCells cells(3, "");
+  for (const std::int64_t keys : {0, 1, 2, 3, 512, 513}) cells.lock_batch_size.Observe(keys);
+  const auto [counts, sum] = Buckets(cells.lock_batch_size);
+  EXPECT_THAT(counts, ElementsAre(2, 3, 4, 4, 4, 4, 4, 4, 4, 5, 6));
+  EXPECT_EQ(sum, 1031);
+}
+
+TEST(Cells, HoldABucketsBoundExactlyInNanoseconds) {
+  PipelineCells cells(3, "");
+  cells.lock_acquire_duration.Observe(2'500'000);
+  cells.lock_acquire_duration.Observe(2'500'001);
+  EXPECT_THAT(Buckets(cells.lock_acquire_duration).first,
+              ElementsAre(0, 0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2));
 }
 
 TEST(Cells, ShowBucketsCumulatedUpToTheCount) {
@@ -88,8 +97,8 @@ TEST(Cells, LoseNothingWhenThreadsCountTogetherUnderAScrape) {
 }
 
 TEST(CellsDeathTest, ASeriesThatDoesNotExistIsAProgrammingError) {
-  Cells cells(3);
-  EXPECT_DEATH(cells.Add(Metric::kRedisReconnects, 1, 3), "fencepost_redis_reconnects_total");
+  PipelineCells cells(3, "");
+  EXPECT_DEATH(cells.redis_reconnects.Add(1, 3), "fencepost_redis_reconnects_total");
 }
 
 }  // namespace

@@ -39,10 +39,13 @@ ShownProcess Process() {
       {'a', "redis-a:6379", true, true, false, 0ms, 1500us, ""},
       {'b', "redis-b:6379", false, false, false, 0ms, std::nullopt, "connection refused"}};
   shown.status.last_errors = {{1'763'695'260'123ms, "redis_node_away", "<script>x</script> \xff"}};
-  shown.counts.rounds = 200;
-  shown.counts.contended = 5;
-  shown.counts.expired = {1, 2, 3, 4};
-  shown.counts.violations = 1;
+  shown.counts["lock_rounds"] = 200;
+  shown.counts["lock_contended"] = 5;
+  shown.counts["lock_expired/waiting"] = 1;
+  shown.counts["lock_expired/handling"] = 2;
+  shown.counts["lock_expired/writing"] = 3;
+  shown.counts["lock_expired/releasing"] = 4;
+  shown.counts["invariant_violations"] = 1;
   shown.rate = 812.25;
   shown.per_second = {1, 5, 3};
   shown.settings = {{"lock.ttl", "10s"}, {"output.postgres.dsn", "(not shown)"}};
@@ -236,12 +239,18 @@ TEST(Findings, SayOfANodeThatIsAwayWhatIsLostAndWhatToDo) {
 
 TEST(Findings, WeighWhatHappenedSinceTheStart) {
   ShownPipeline shown = Orders();
-  shown.counts.acquired = 10'000;
-  shown.counts.expired = {0, 9, 0, 1};
+  shown.counts["lock_acquired"] = 10'000;
+  shown.counts["lock_expired/waiting"] = 0;
+  shown.counts["lock_expired/handling"] = 9;
+  shown.counts["lock_expired/writing"] = 0;
+  shown.counts["lock_expired/releasing"] = 1;
   EXPECT_EQ(WhatIsFound(shown), "");
-  shown.counts.expired = {0, 9, 2, 0};
-  shown.counts.dead_lettered = 1;
-  shown.counts.violations = 2;
+  shown.counts["lock_expired/waiting"] = 0;
+  shown.counts["lock_expired/handling"] = 9;
+  shown.counts["lock_expired/writing"] = 2;
+  shown.counts["lock_expired/releasing"] = 0;
+  shown.counts["dead_lettered"] = 1;
+  shown.counts["invariant_violations"] = 2;
   const std::string found = WhatIsFound(shown);
   EXPECT_TRUE(found.starts_with("2 Invariants were violated 2 times")) << found;
   EXPECT_THAT(found, HasSubstr("0 11 of 10,000 leases ran out"));
@@ -250,9 +259,9 @@ TEST(Findings, WeighWhatHappenedSinceTheStart) {
 
 TEST(Findings, WarnOfDeadLettersAndIdConflictsWhileNewOnesCome) {
   ShownPipeline shown = Orders();
-  shown.counts.dead_lettered = 1'084;
+  shown.counts["dead_lettered"] = 1'084;
   shown.new_dead_letters = 78;
-  shown.counts.id_conflicts = 3;
+  shown.counts["id_conflicts"] = 3;
   shown.new_conflicts = 1;
   EXPECT_THAT(
       WhatIsFound(shown),
