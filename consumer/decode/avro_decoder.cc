@@ -87,14 +87,14 @@ class Walk {
     const bool fits = *number >= std::numeric_limits<std::int32_t>::min() &&
                       *number <= std::numeric_limits<std::int32_t>::max();
     if (type.kind == Kind::kInt && !fits) return Fail("has an int of more than 32 bits");
-    if (type.logical != Logical::kNone) return Moment(type.logical, *number);
+    if (type.logical == Logical::kMoment) return Moment(type.moment, *number);
     fmt::format_to(std::back_inserter(out_), "{}", *number);
     return true;
   }
 
-  bool Moment(Logical logical, std::int64_t number) {
+  bool Moment(const avro::MomentForm& form, std::int64_t number) {
     out_.push_back('"');
-    if (!avro::AppendMoment(number, avro::FormOf(logical), out_)) {
+    if (!avro::AppendMoment(number, form, out_)) {
       return Fail("has a date or time that is out of range");
     }
     out_.push_back('"');

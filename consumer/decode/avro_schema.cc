@@ -33,19 +33,20 @@ struct LogicalRow {
   std::string_view name;
   Kind of;
   Logical logical;
+  MomentForm moment;
 };
 constexpr std::array<LogicalRow, 11> kLogicals{{
-    {"date", Kind::kInt, Logical::kDate},
-    {"time-millis", Kind::kInt, Logical::kTimeMillis},
-    {"time-micros", Kind::kLong, Logical::kTimeMicros},
-    {"timestamp-millis", Kind::kLong, Logical::kTimestampMillis},
-    {"timestamp-micros", Kind::kLong, Logical::kTimestampMicros},
-    {"timestamp-nanos", Kind::kLong, Logical::kTimestampNanos},
-    {"local-timestamp-millis", Kind::kLong, Logical::kLocalTimestampMillis},
-    {"local-timestamp-micros", Kind::kLong, Logical::kLocalTimestampMicros},
-    {"local-timestamp-nanos", Kind::kLong, Logical::kLocalTimestampNanos},
-    {"uuid", Kind::kString, Logical::kUuid},
-    {"uuid", Kind::kFixed, Logical::kUuid},
+    {"date", Kind::kInt, Logical::kMoment, {true, false, false, 0}},
+    {"time-millis", Kind::kInt, Logical::kMoment, {false, true, false, 3}},
+    {"time-micros", Kind::kLong, Logical::kMoment, {false, true, false, 6}},
+    {"timestamp-millis", Kind::kLong, Logical::kMoment, {true, true, true, 3}},
+    {"timestamp-micros", Kind::kLong, Logical::kMoment, {true, true, true, 6}},
+    {"timestamp-nanos", Kind::kLong, Logical::kMoment, {true, true, true, 9}},
+    {"local-timestamp-millis", Kind::kLong, Logical::kMoment, {true, true, false, 3}},
+    {"local-timestamp-micros", Kind::kLong, Logical::kMoment, {true, true, false, 6}},
+    {"local-timestamp-nanos", Kind::kLong, Logical::kMoment, {true, true, false, 9}},
+    {"uuid", Kind::kString, Logical::kUuid, {}},
+    {"uuid", Kind::kFixed, Logical::kUuid, {}},
 }};
 
 const Kind* Primitive(std::string_view name) {
@@ -208,6 +209,7 @@ class Parser {
       if (row.name != name || row.of != type.kind) continue;
       if (type.kind == Kind::kFixed && type.size != 16) continue;
       type.logical = row.logical;
+      type.moment = row.moment;
     }
   }
 

@@ -2,7 +2,6 @@
 // then read by any thread.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -35,23 +34,10 @@ enum class Kind : std::uint8_t {
 };
 
 // Where the specification has one ignored (a decimal without a precision, a date that is a long),
-// it is none.
-enum class Logical : std::uint8_t {
-  kNone,
-  kDecimal,
-  kDate,
-  kTimeMillis,
-  kTimeMicros,
-  kTimestampMillis,
-  kTimestampMicros,
-  kTimestampNanos,
-  kLocalTimestampMillis,
-  kLocalTimestampMicros,
-  kLocalTimestampNanos,
-  kUuid  // of a string, or of 16 bytes
-};
+// it is none. kMoment: a date, time or timestamp; kUuid: of a string, or of 16 bytes.
+enum class Logical : std::uint8_t { kNone, kDecimal, kMoment, kUuid };
 
-// How what a date, time or timestamp type counts is written.
+// How what a kMoment counts is written.
 struct MomentForm {
   bool date = false, time = false, utc = false;  // utc: with a Z behind it
   int digits = 0;                                // behind the second's point
@@ -61,25 +47,11 @@ struct MomentForm {
     return units;
   }
 };
-inline constexpr std::array<MomentForm, 12> kForms{{{},
-                                                    {},
-                                                    {true, false, false, 0},
-                                                    {false, true, false, 3},
-                                                    {false, true, false, 6},
-                                                    {true, true, true, 3},
-                                                    {true, true, true, 6},
-                                                    {true, true, true, 9},
-                                                    {true, true, false, 3},
-                                                    {true, true, false, 6},
-                                                    {true, true, false, 9},
-                                                    {}}};
-constexpr const MomentForm& FormOf(Logical logical) {
-  return kForms[static_cast<std::size_t>(logical)];
-}
 
 struct Type {
   Kind kind = Kind::kNull;
   Logical logical = Logical::kNone;
+  MomentForm moment;                     // kMoment
   std::size_t precision = 0, scale = 0;  // kDecimal
   std::size_t size = 0;                  // kFixed
   std::vector<std::string> names;        // kEnum: symbols, kRecord: fields; both as JSON strings

@@ -176,9 +176,9 @@ class Walk {
   bool Integer(const Type& type, const JsonValue& value, Reading reading) {
     using Int = std::numeric_limits<std::int32_t>;
     using Int64 = std::numeric_limits<std::int64_t>;
-    const bool moment = type.logical != Logical::kNone && reading != Reading::kDefault;
+    const bool moment = type.logical == Logical::kMoment && reading != Reading::kDefault;
     if (moment && value.kind == Json::kString) {
-      const auto units = avro::UnitsOf(value.text, type.logical);
+      const auto units = avro::UnitsOf(value.text, type.moment);
       if (!units) return Fail(units.error());
       if (type.kind == Kind::kInt && (*units < Int::min() || *units > Int::max())) {
         return Fail("is a time out of the type's range");

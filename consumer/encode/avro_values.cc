@@ -52,8 +52,7 @@ tl::expected<std::string, std::string> DecimalBytes(std::string_view number, std
   return bytes;
 }
 
-tl::expected<std::int64_t, std::string> UnitsOf(std::string_view text, Logical logical) {
-  const MomentForm& form = FormOf(logical);
+tl::expected<std::int64_t, std::string> UnitsOf(std::string_view text, const MomentForm& form) {
   std::string whole(text);
   if (!form.time) whole += "T00:00:00";
   if (!form.date) whole.insert(0, "1970-01-01T");

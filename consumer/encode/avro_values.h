@@ -19,7 +19,7 @@ tl::expected<std::string, std::string> DecimalBytes(std::string_view number, std
                                                     std::size_t scale);
 // The text of a date, time or timestamp as that type's number: "2026-11-22", "13:05:00.25",
 // "2026-11-22T13:05:00.25Z" (local ones without an offset). What would be cut off is an error.
-tl::expected<std::int64_t, std::string> UnitsOf(std::string_view text, Logical logical);
+tl::expected<std::int64_t, std::string> UnitsOf(std::string_view text, const MomentForm& form);
 // Each code point up to U+00FF is a byte, as in a schema's default.
 tl::expected<std::string, std::string> CodePointBytes(std::string_view text);
 // Two's complement in `size` bytes; not empty.
