@@ -4,11 +4,13 @@
 // thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/schema/target.h"
@@ -52,6 +54,37 @@ struct Key {
   bool or_selectors = false;      // a list of selectors may be given instead
   bool basic = false;             // a first pipeline may need it: the reference shows it first
   std::string same_as = {};       // the key that means the same, if it was listed before
+};
+
+// The rows of one section. `reach` finds its options (Reach); none: its values go elsewhere.
+template <typename Options = std::nullptr_t>
+class KeysOf {
+ public:
+  explicit KeysOf(std::string section, Options reach = {})
+      : section_(std::move(section)), reach_(std::move(reach)) {}
+
+  // The key `name` of the section, which may have dots; "" is the section. `more`: what else there
+  // is to say of it.
+  Key operator()(std::string_view name, Target to, std::string_view help, Key more = {}) const {
+    more.path = section_.empty() || name.empty() ? section_ + std::string(name)
+                                                 : section_ + "." + std::string(name);
+    more.to = std::move(to);
+    more.help = help;
+    return more;
+  }
+  Key operator()(std::string_view name, std::string_view help, Key more = {}) const {
+    return (*this)(name, Target(), help, std::move(more));
+  }
+  // Its value goes to a member of the section's options.
+  template <typename Of, typename Value>
+  Key operator()(std::string_view name, Value Of::*member, std::string_view help,
+                 Key more = {}) const {
+    return (*this)(name, At(reach_, member), help, std::move(more));
+  }
+
+ private:
+  const std::string section_;
+  const Options reach_;
 };
 
 std::span<const Key> Schema();

@@ -63,180 +63,132 @@ Target Conversions() {
 }
 
 std::vector<Key> HttpKeys() {
+  const KeysOf http("handler.http", kHttp);
   return {
-      {.path = "handler.http",
-       .to = Chosen(kHttp, [](PipelineOptions& o) { o.handler.kind = HttpHandlerOptions(); }),
-       .help = "Sends the record's value to an HTTP service; the answer's body becomes the value. "
-               "Each call carries `Idempotency-Key` and `Fencing-Token`."},
-      {.path = "handler.http.url",
-       .to = At(kHttp, &HttpHandlerOptions::url),
-       .help = "`http://…` or `https://…`.",
-       .check = CheckHttpUrl,
-       .required = true,
-       .basic = true},
-      {.path = "handler.http.method",
-       .to = At(kHttp, &HttpHandlerOptions::method),
-       .help = "The request method.",
-       .choices = {"POST", "PUT", "PATCH", "DELETE", "GET"}},
-      {.path = "handler.http.headers",
-       .to = At(kHttp, &HttpHandlerOptions::headers),
-       .help = "Headers that each call carries.",
-       .check = CheckHttpHeader,
-       .secret = true},
-      {.path = "handler.http.success",
-       .to = At(kHttp, &HttpHandlerOptions::success),
-       .help = "Statuses that count as an answer: `200`, `2xx`.",
-       .default_words = "`[2xx]`",
-       .check = CheckStatus},
-      {.path = "handler.http.retry_on",
-       .to = At(kHttp, &HttpHandlerOptions::retry_on),
-       .help = "Failures that are retried, besides `timeout` and `connection`: `408`, `429`, "
-               "`5xx`. Other statuses fail at once.",
-       .default_words = "`[408, 429, 5xx]`",
-       .check = CheckErrorClass,
-       .may_be_empty = true},
-      {.path = "handler.http.idempotent",
-       .to = At(kHandlerWith<HttpHandlerOptions>, &HandlerOptions::idempotent),
-       .help = "Your word that the service treats a second call with the same `Idempotency-Key` as "
-               "the first one. `guarantee: exactly-once` requires it.",
-       .basic = true},
-      {.path = "handler.http.rate_limit",
-       .to = At(kHttp, &HttpHandlerOptions::rate_limit),
-       .reload = Reload::kLive,
-       .help = "Calls a second at most, of each worker: `50`, `0.5`. Records wait for their turn.",
-       .default_words = "no limit",
-       .limits = {{"0.001", "1000000"}}},
-      {.path = "handler.http.tls", .help = "How the service's certificate is checked."},
-      {.path = "handler.http.tls.ca",
-       .to = At(kHttp, &HttpHandlerOptions::tls_ca),
-       .help = "File with the certificates that are trusted, instead of the system's.",
-       .required = true},
+      http("", Chosen(kHttp, [](PipelineOptions& o) { o.handler.kind = HttpHandlerOptions(); }),
+           "Sends the record's value to an HTTP service; the answer's body becomes the value. Each "
+           "call carries `Idempotency-Key` and `Fencing-Token`."),
+      http("url", &HttpHandlerOptions::url, "`http://…` or `https://…`.",
+           {.check = CheckHttpUrl, .required = true, .basic = true}),
+      http("method", &HttpHandlerOptions::method, "The request method.",
+           {.choices = {"POST", "PUT", "PATCH", "DELETE", "GET"}}),
+      http("headers", &HttpHandlerOptions::headers, "Headers that each call carries.",
+           {.check = CheckHttpHeader, .secret = true}),
+      http("success", &HttpHandlerOptions::success,
+           "Statuses that count as an answer: `200`, `2xx`.",
+           {.default_words = "`[2xx]`", .check = CheckStatus}),
+      http("retry_on", &HttpHandlerOptions::retry_on,
+           "Failures that are retried, besides `timeout` and `connection`: `408`, `429`, `5xx`. "
+           "Other statuses fail at once.",
+           {.default_words = "`[408, 429, 5xx]`", .check = CheckErrorClass, .may_be_empty = true}),
+      http("idempotent", At(kHandlerWith<HttpHandlerOptions>, &HandlerOptions::idempotent),
+           "Your word that the service treats a second call with the same `Idempotency-Key` as the "
+           "first one. `guarantee: exactly-once` requires it.",
+           {.basic = true}),
+      http(
+          "rate_limit", &HttpHandlerOptions::rate_limit,
+          "Calls a second at most, of each worker: `50`, `0.5`. Records wait for their turn.",
+          {.reload = Reload::kLive, .default_words = "no limit", .limits = {{"0.001", "1000000"}}}),
+      http("tls", "How the service's certificate is checked."),
+      http("tls.ca", &HttpHandlerOptions::tls_ca,
+           "File with the certificates that are trusted, instead of the system's.",
+           {.required = true}),
   };
 }
 
 std::vector<Key> RetryKeys() {
+  const KeysOf retry("retry", kRetry);
+  const KeysOf dead("dead_letter", kDeadLetter);
   return {
-      {.path = "retry",
-       .help = "Retries of a failed handler call. The wait is drawn from 0 to b = `initial` × "
-               "`multiplier`^(attempt - 1), at most `max`; a longer `Retry-After` counts instead. "
-               "Other keys do not wait. Outages of the service: "
-               "[handlers](../consumer/handlers/README.md#outages)."},
-      {.path = "retry.attempts",
-       .to = At(kRetry, &RetryOptions::attempts),
-       .reload = Reload::kLive,
-       .help = "Calls at least before a record is given up: it becomes a dead letter, or the "
-               "pipeline stops without `dead_letter`. `1`: no retry. A call that did not reach the "
-               "service does not count.",
-       .limits = {{"1", "1000"}},
-       .basic = true},
-      {.path = "retry.give_up_after",
-       .to = At(kRetry, &RetryOptions::give_up_after),
-       .reload = Reload::kLive,
-       .help = "A record is not given up before it has failed for this long, without the time in "
-               "which the service was unavailable for all. `0s`: after `attempts` calls.",
-       .limits = {{"0s", "30d"}},
-       .basic = true},
-      {.path = "retry.backoff", .help = "The wait between two calls."},
-      {.path = "retry.backoff.initial",
-       .to = At(kRetry, &RetryOptions::initial),
-       .reload = Reload::kLive,
-       .help = "The first wait.",
-       .limits = {{"1ms", "1h"}}},
-      {.path = "retry.backoff.max",
-       .to = At(kRetry, &RetryOptions::max),
-       .reload = Reload::kLive,
-       .help = "The longest wait.",
-       .limits = {{"1ms", "1d"}}},
-      {.path = "retry.backoff.multiplier",
-       .to = At(kRetry, &RetryOptions::multiplier),
-       .reload = Reload::kLive,
-       .help = "Each wait is this many times the one before.",
-       .limits = {{"1", "100"}}},
-      {.path = "retry.backoff.jitter",
-       .to = OneOf<Jitter>({{"full", Jitter::kFull}, {"none", Jitter::kNone}}, kRetry,
-                           &RetryOptions::jitter),
-       .reload = Reload::kLive,
-       .help = "`full`: drawn from 0 to b; `none`: b itself."},
-      {.path = "retry.never",
-       .to = At(kRetry, &RetryOptions::never),
-       .reload = Reload::kLive,
-       .help = "Errors that are not retried: `404`, `4xx`, or a word such as `timeout`. A class "
-               "that `retry_on` names exactly has priority over a hundred here.",
-       .default_words = "none",
-       .check = CheckErrorClass,
-       .may_be_empty = true},
-      {.path = "dead_letter",
-       .to = Chosen(kDeadLetter, [](PipelineOptions& o) { o.dead_letter.emplace(); }),
-       .help = "Where records go that cannot be processed: untouched, with headers that say why."},
-      {.path = "dead_letter.topic",
-       .to = At(kDeadLetter, &DeadLetterOptions::topic),
-       .help = "Topic of the same cluster; none of `kafka.topics`.",
-       .check = CheckTopic,
-       .required = true,
-       .basic = true},
-      {.path = "dead_letter.max_consecutive",
-       .to = At(kDeadLetter, &DeadLetterOptions::max_consecutive),
-       .help = "Bad records in a row that become dead letters while none takes effect. Then the "
-               "others wait and the worker is not ready until one does: what all share is a "
-               "mistake in file, table or service. `0`: no limit.",
-       .limits = {{"0", "1000000"}}},
-      {.path = "dead_letter.on_publish_failure",
-       .type = T::kChoice,
-       .help = "Partitions pause until the topic takes records again; nothing is dropped.",
-       .default_value = "pause",
-       .choices = {"pause"}},
+      retry("",
+            "Retries of a failed handler call. The wait is drawn from 0 to b = `initial` × "
+            "`multiplier`^(attempt - 1), at most `max`; a longer `Retry-After` counts instead. "
+            "Other keys do not wait. Outages of the service: "
+            "[handlers](../consumer/handlers/README.md#outages)."),
+      retry("attempts", &RetryOptions::attempts,
+            "Calls at least before a record is given up: it becomes a dead letter, or the pipeline "
+            "stops without `dead_letter`. `1`: no retry. A call that did not reach the service "
+            "does not count.",
+            {.reload = Reload::kLive, .limits = {{"1", "1000"}}, .basic = true}),
+      retry("give_up_after", &RetryOptions::give_up_after,
+            "A record is not given up before it has failed for this long, without the time in "
+            "which the service was unavailable for all. `0s`: after `attempts` calls.",
+            {.reload = Reload::kLive, .limits = {{"0s", "30d"}}, .basic = true}),
+      retry("backoff", "The wait between two calls."),
+      retry("backoff.initial", &RetryOptions::initial, "The first wait.",
+            {.reload = Reload::kLive, .limits = {{"1ms", "1h"}}}),
+      retry("backoff.max", &RetryOptions::max, "The longest wait.",
+            {.reload = Reload::kLive, .limits = {{"1ms", "1d"}}}),
+      retry("backoff.multiplier", &RetryOptions::multiplier,
+            "Each wait is this many times the one before.",
+            {.reload = Reload::kLive, .limits = {{"1", "100"}}}),
+      retry("backoff.jitter",
+            OneOf<Jitter>({{"full", Jitter::kFull}, {"none", Jitter::kNone}}, kRetry,
+                          &RetryOptions::jitter),
+            "`full`: drawn from 0 to b; `none`: b itself.", {.reload = Reload::kLive}),
+      retry("never", &RetryOptions::never,
+            "Errors that are not retried: `404`, `4xx`, or a word such as `timeout`. A class that "
+            "`retry_on` names exactly has priority over a hundred here.",
+            {.reload = Reload::kLive,
+             .default_words = "none",
+             .check = CheckErrorClass,
+             .may_be_empty = true}),
+      dead("", Chosen(kDeadLetter, [](PipelineOptions& o) { o.dead_letter.emplace(); }),
+           "Where records go that cannot be processed: untouched, with headers that say why."),
+      dead("topic", &DeadLetterOptions::topic, "Topic of the same cluster; none of `kafka.topics`.",
+           {.check = CheckTopic, .required = true, .basic = true}),
+      dead("max_consecutive", &DeadLetterOptions::max_consecutive,
+           "Bad records in a row that become dead letters while none takes effect. Then the others "
+           "wait and the worker is not ready until one does: what all share is a mistake in file, "
+           "table or service. `0`: no limit.",
+           {.limits = {{"0", "1000000"}}}),
+      dead("on_publish_failure",
+           "Partitions pause until the topic takes records again; nothing is dropped.",
+           {.type = T::kChoice, .default_value = "pause", .choices = {"pause"}}),
   };
 }
 
 // The rows that every output with a table has; those after the first are the same.
 template <typename Output>
 std::vector<Key> TableKeys(const std::string& output, bool required) {
+  const KeysOf rows(output, kOutput<Output>);
   std::vector<Key> keys = {
-      {.path = output + ".columns",
-       .to = At(kOutput<Output>, &Output::columns),
-       .help = "Column names, and the selector whose value each gets, by the column's type "
-               "([types](../consumer/outputs/postgres/README.md#types)).",
-       .check = CheckColumn,
-       .required = required,
-       .basic = true},
-      {.path = output + ".on_conflict",
-       .to = OneOf<OnConflict>({{"error", OnConflict::kError},
-                                {"ignore", OnConflict::kIgnore},
-                                {"update", OnConflict::kUpdate}},
-                               kOutput<Output>, &Output::rules, &RowRules::on_conflict),
-       .help = "What happens to a row that exists: the record is bad, the row is left as it is, or "
-               "it is updated (by `key`).",
-       .basic = true},
-      {.path = output + ".key",
-       .to = At(kOutput<Output>, &Output::rules, &RowRules::key),
-       .help = "Columns that identify a row, under a unique index; for `update` and `delete`.",
-       .check = CheckColumn,
-       .basic = true},
-      {.path = output + ".convert",
-       .to = Conversions<Output>(),
-       .help = "How a column's numbers or texts are read: `s`, `ms`, `us` or `ns` since 1970 as a "
-               "point in time; `base64` or `hex` texts as bytes.",
-       .check = CheckColumn},
-      {.path = output + ".fence_column",
-       .to = At(kOutput<Output>, &Output::rules, &RowRules::fence_column),
-       .help = "With `on_conflict: update`: only a higher value of `fence_by` overwrites what this "
-               "column holds. It is written with `fence_by`, in `columns` or not.",
-       .check = CheckColumn},
-      {.path = output + ".fence_by",
-       .to = At(kOutput<Output>, &Output::rules, &RowRules::fence_by),
-       .help = "What is compared: a number that grows with each change of the row, such as "
-               "`offset` or `json:/version`."},
-      {.path = output + ".on_null_value",
-       .to = OneOf<OnNull>(
-           {{"bad", OnNull::kBad}, {"skip", OnNull::kSkip}, {"delete", OnNull::kDelete}},
-           kOutput<Output>, &Output::rules, &RowRules::on_null_value),
-       .help = "What a tombstone does: it is a bad record, it writes no row, or it deletes the row "
-               "that `key` identifies."},
-      {.path = output + ".max_records",
-       .to = At(kOutput<Output>, &Output::max_records),
-       .help = "Records of one transaction at most. Where they take too long, the worker writes "
-               "fewer at a time.",
-       .limits = {{"1", "10000"}}},
+      rows("columns", &Output::columns,
+           "Column names, and the selector whose value each gets, by the column's type "
+           "([types](../consumer/outputs/postgres/README.md#types)).",
+           {.check = CheckColumn, .required = required, .basic = true}),
+      rows("on_conflict",
+           OneOf<OnConflict>({{"error", OnConflict::kError},
+                              {"ignore", OnConflict::kIgnore},
+                              {"update", OnConflict::kUpdate}},
+                             kOutput<Output>, &Output::rules, &RowRules::on_conflict),
+           "What happens to a row that exists: the record is bad, the row is left as it is, or it "
+           "is updated (by `key`).",
+           {.basic = true}),
+      rows("key", At(kOutput<Output>, &Output::rules, &RowRules::key),
+           "Columns that identify a row, under a unique index; for `update` and `delete`.",
+           {.check = CheckColumn, .basic = true}),
+      rows("convert", Conversions<Output>(),
+           "How a column's numbers or texts are read: `s`, `ms`, `us` or `ns` since 1970 as a "
+           "point in time; `base64` or `hex` texts as bytes.",
+           {.check = CheckColumn}),
+      rows("fence_column", At(kOutput<Output>, &Output::rules, &RowRules::fence_column),
+           "With `on_conflict: update`: only a higher value of `fence_by` overwrites what this "
+           "column holds. It is written with `fence_by`, in `columns` or not.",
+           {.check = CheckColumn}),
+      rows("fence_by", At(kOutput<Output>, &Output::rules, &RowRules::fence_by),
+           "What is compared: a number that grows with each change of the row, such as `offset` or "
+           "`json:/version`."),
+      rows("on_null_value",
+           OneOf<OnNull>(
+               {{"bad", OnNull::kBad}, {"skip", OnNull::kSkip}, {"delete", OnNull::kDelete}},
+               kOutput<Output>, &Output::rules, &RowRules::on_null_value),
+           "What a tombstone does: it is a bad record, it writes no row, or it deletes the row "
+           "that `key` identifies."),
+      rows("max_records", &Output::max_records,
+           "Records of one transaction at most. Where they take too long, the worker writes fewer "
+           "at a time.",
+           {.limits = {{"1", "10000"}}}),
   };
   const std::string first = "output.postgres";
   if (output != first) {
@@ -246,170 +198,120 @@ std::vector<Key> TableKeys(const std::string& output, bool required) {
 }
 
 std::vector<Key> PostgresKeys() {
+  const KeysOf postgres("output.postgres", kOutput<PostgresOptions>);
   return {
-      {.path = "output.postgres",
-       .to = Chosen(kOutput<PostgresOptions>,
-                    [](PipelineOptions& o) { o.output = PostgresOptions(); }),
-       .help = "PostgreSQL: exactly once per record id. Either `table` and `columns`, or "
+      postgres("",
+               Chosen(kOutput<PostgresOptions>,
+                      [](PipelineOptions& o) { o.output = PostgresOptions(); }),
+               "PostgreSQL: exactly once per record id. Either `table` and `columns`, or "
                "`statement` and `args`.",
-       .ways = {{"table", "columns"}, {"statement"}}},
-      {.path = "output.postgres.dsn",
-       .to = At(kOutput<PostgresOptions>, &PostgresOptions::dsn),
-       .help = "Connection: `postgresql://…` or `key=value …`, as libpq takes it.",
-       .check = CheckDsn,
-       .required = true,
-       .secret = true,
-       .basic = true},
-      {.path = "output.postgres.password",
-       .to = At(kOutput<PostgresOptions>, &PostgresOptions::password),
-       .help = "The password, taken as it is, instead of one in `dsn`.",
-       .secret = true,
-       .empty_text = true,
-       .basic = true},
-      {.path = "output.postgres.table",
-       .to = At(kOutput<PostgresOptions>, &PostgresOptions::table),
-       .help = "Table; may be `SCHEMA.TABLE`.",
-       .check = CheckQualifiedTable,
-       .basic = true},
-      {.path = "output.postgres.statement",
-       .to = At(kOutput<PostgresOptions>, &PostgresOptions::statement),
-       .help = "One SQL statement for each row, in the ledger's transaction, instead of `table`; "
-               "`$1` is the first of `args`."},
-      {.path = "output.postgres.args",
-       .to = At(kOutput<PostgresOptions>, &PostgresOptions::args),
-       .help = "The values of the statement's parameters.",
-       .may_be_empty = true},
+               {.ways = {{"table", "columns"}, {"statement"}}}),
+      postgres("dsn", &PostgresOptions::dsn,
+               "Connection: `postgresql://…` or `key=value …`, as libpq takes it.",
+               {.check = CheckDsn, .required = true, .secret = true, .basic = true}),
+      postgres("password", &PostgresOptions::password,
+               "The password, taken as it is, instead of one in `dsn`.",
+               {.secret = true, .empty_text = true, .basic = true}),
+      postgres("table", &PostgresOptions::table, "Table; may be `SCHEMA.TABLE`.",
+               {.check = CheckQualifiedTable, .basic = true}),
+      postgres("statement", &PostgresOptions::statement,
+               "One SQL statement for each row, in the ledger's transaction, instead of `table`; "
+               "`$1` is the first of `args`."),
+      postgres("args", &PostgresOptions::args, "The values of the statement's parameters.",
+               {.may_be_empty = true}),
   };
 }
 
 std::vector<Key> MysqlKeys() {
+  const KeysOf mysql("output.mysql", kOutput<MysqlOptions>);
   return {
-      {.path = "output.mysql",
-       .to = Chosen(kOutput<MysqlOptions>, [](PipelineOptions& o) { o.output = MysqlOptions(); }),
-       .help = "MySQL 8 or MariaDB 10.11: exactly once per record id."},
-      {.path = "output.mysql.host",
-       .to = At(kOutput<MysqlOptions>, &MysqlOptions::host),
-       .help = "Host, or the path of a Unix socket.",
-       .check = CheckHost,
-       .required = true},
-      {.path = "output.mysql.port",
-       .to = At(kOutput<MysqlOptions>, &MysqlOptions::port),
-       .help = "Port.",
-       .limits = {{"1", "65535"}}},
-      {.path = "output.mysql.user",
-       .to = At(kOutput<MysqlOptions>, &MysqlOptions::user),
-       .help = "Account.",
-       .required = true},
-      {.path = "output.mysql.password",
-       .to = At(kOutput<MysqlOptions>, &MysqlOptions::password),
-       .help = "Its password.",
-       .secret = true,
-       .empty_text = true},
-      {.path = "output.mysql.database",
-       .to = At(kOutput<MysqlOptions>, &MysqlOptions::database),
-       .help = "Database, where the ledger is.",
-       .required = true},
-      {.path = "output.mysql.tls", .help = "TLS, with the server's name checked."},
-      {.path = "output.mysql.tls.ca",
-       .to = At(kOutput<MysqlOptions>, &MysqlOptions::tls_ca),
-       .help = "File with the CA certificates that the server's is checked with."},
-      {.path = "output.mysql.tls.certificate",
-       .to = At(kOutput<MysqlOptions>, &MysqlOptions::tls_certificate),
-       .help = "File with the client's certificate; with `key`."},
-      {.path = "output.mysql.tls.key",
-       .to = At(kOutput<MysqlOptions>, &MysqlOptions::tls_key),
-       .help = "File with the client's key; with `certificate`."},
-      {.path = "output.mysql.table",
-       .to = At(kOutput<MysqlOptions>, &MysqlOptions::table),
-       .help = "Table; may be `DATABASE.TABLE`.",
-       .check = CheckQualifiedTable,
-       .required = true},
+      mysql("",
+            Chosen(kOutput<MysqlOptions>, [](PipelineOptions& o) { o.output = MysqlOptions(); }),
+            "MySQL 8 or MariaDB 10.11: exactly once per record id."),
+      mysql("host", &MysqlOptions::host, "Host, or the path of a Unix socket.",
+            {.check = CheckHost, .required = true}),
+      mysql("port", &MysqlOptions::port, "Port.", {.limits = {{"1", "65535"}}}),
+      mysql("user", &MysqlOptions::user, "Account.", {.required = true}),
+      mysql("password", &MysqlOptions::password, "Its password.",
+            {.secret = true, .empty_text = true}),
+      mysql("database", &MysqlOptions::database, "Database, where the ledger is.",
+            {.required = true}),
+      mysql("tls", "TLS, with the server's name checked."),
+      mysql("tls.ca", &MysqlOptions::tls_ca,
+            "File with the CA certificates that the server's is checked with."),
+      mysql("tls.certificate", &MysqlOptions::tls_certificate,
+            "File with the client's certificate; with `key`."),
+      mysql("tls.key", &MysqlOptions::tls_key, "File with the client's key; with `certificate`."),
+      mysql("table", &MysqlOptions::table, "Table; may be `DATABASE.TABLE`.",
+            {.check = CheckQualifiedTable, .required = true}),
   };
 }
 
 std::vector<Key> SqliteKeys() {
+  const KeysOf sqlite("output.sqlite", kOutput<SqliteOptions>);
   return {
-      {.path = "output.sqlite",
-       .to = Chosen(kOutput<SqliteOptions>, [](PipelineOptions& o) { o.output = SqliteOptions(); }),
-       .help = "SQLite, for workers on one host: exactly once per record id."},
-      {.path = "output.sqlite.path",
-       .to = At(kOutput<SqliteOptions>, &SqliteOptions::path),
-       .help = "Database file.",
-       .required = true},
-      {.path = "output.sqlite.table",
-       .to = At(kOutput<SqliteOptions>, &SqliteOptions::table),
-       .help = "Table.",
-       .check = CheckTable,
-       .required = true},
+      sqlite("",
+             Chosen(kOutput<SqliteOptions>, [](PipelineOptions& o) { o.output = SqliteOptions(); }),
+             "SQLite, for workers on one host: exactly once per record id."),
+      sqlite("path", &SqliteOptions::path, "Database file.", {.required = true}),
+      sqlite("table", &SqliteOptions::table, "Table.", {.check = CheckTable, .required = true}),
   };
 }
 
 std::vector<Key> LineKeys() {
+  const KeysOf file("output.file", kOutput<FileOptions>);
+  const KeysOf lines("output.stdout", kOutput<StdoutOptions>);
   return {
-      {.path = "output.file",
-       .to = Chosen(kOutput<FileOptions>, [](PipelineOptions& o) { o.output = FileOptions(); }),
-       .help = "JSON lines into a file: at least once."},
-      {.path = "output.file.path",
-       .to = At(kOutput<FileOptions>, &FileOptions::path),
-       .help = "File; it is appended to.",
-       .required = true},
-      {.path = "output.file.columns",
-       .to = At(kOutput<FileOptions>, &FileOptions::columns),
-       .help = "Names in each line's object, and the selector whose value each gets.",
-       .default_words = "the record with its position, key, headers and value"},
-      {.path = "output.stdout",
-       .to = Chosen(kOutput<StdoutOptions>, [](PipelineOptions& o) { o.output = StdoutOptions(); }),
-       .help = "JSON lines to standard output: at least once. `stdout: {}` will do."},
-      {.path = "output.stdout.columns",
-       .to = At(kOutput<StdoutOptions>, &StdoutOptions::columns),
-       .help = "Names in each line's object, and the selector whose value each gets.",
-       .default_words = "the record with its position, key, headers and value"},
+      file("", Chosen(kOutput<FileOptions>, [](PipelineOptions& o) { o.output = FileOptions(); }),
+           "JSON lines into a file: at least once."),
+      file("path", &FileOptions::path, "File; it is appended to.", {.required = true}),
+      file("columns", &FileOptions::columns,
+           "Names in each line's object, and the selector whose value each gets.",
+           {.default_words = "the record with its position, key, headers and value"}),
+      lines("",
+            Chosen(kOutput<StdoutOptions>, [](PipelineOptions& o) { o.output = StdoutOptions(); }),
+            "JSON lines to standard output: at least once. `stdout: {}` will do."),
+      lines("columns", &StdoutOptions::columns,
+            "Names in each line's object, and the selector whose value each gets.",
+            {.default_words = "the record with its position, key, headers and value"}),
   };
 }
 
 }  // namespace
 
 std::vector<Key> HandlerKeys() {
+  const KeysOf handler("handler");
+  const KeysOf exec("handler.exec", kExec);
   std::vector<Key> keys = {
-      {.path = "handler",
-       .help = "What is done to a record before it is written; without a handler it passes "
-               "through. `http` and `exec` may run more than once for a record.",
-       .one_child = true},
+      handler("",
+              "What is done to a record before it is written; without a handler it passes through. "
+              "`http` and `exec` may run more than once for a record.",
+              {.one_child = true}),
   };
   Append(keys, HttpKeys());
-  Append(
-      keys,
-      {{.path = "handler.exec",
-        .to = Chosen(kExec, [](PipelineOptions& o) { o.handler.kind = ExecHandlerOptions(); }),
-        .help = "Long-lived processes that read one JSON object a line and answer with one."},
-       {.path = "handler.exec.command",
-        .to = At(kExec, &ExecHandlerOptions::command),
-        .help = "Program and arguments; no shell. Relative paths start at the working directory.",
-        .required = true,
-        .basic = true},
-       {.path = "handler.exec.processes",
-        .to = At(kExec, &ExecHandlerOptions::processes),
-        .help = "How many run at a time.",
-        .limits = {{"1", "1024"}}},
-       {.path = "handler.exec.idempotent",
-        .to = At(kHandlerWith<ExecHandlerOptions>, &HandlerOptions::idempotent),
-        .help = "Your word that a second run for the same `record_id` has no second effect. "
-                "`guarantee: exactly-once` requires it."},
-       {.path = "handler.jq",
-        .to = JqProgram(),
-        .help =
-            "A jq program. Several results are several rows under one record id, none is no row.",
-        .basic = true}});
+  Append(keys,
+         {exec("", Chosen(kExec, [](PipelineOptions& o) { o.handler.kind = ExecHandlerOptions(); }),
+               "Long-lived processes that read one JSON object a line and answer with one."),
+          exec("command", &ExecHandlerOptions::command,
+               "Program and arguments; no shell. Relative paths start at the working directory.",
+               {.required = true, .basic = true}),
+          exec("processes", &ExecHandlerOptions::processes, "How many run at a time.",
+               {.limits = {{"1", "1024"}}}),
+          exec("idempotent", At(kHandlerWith<ExecHandlerOptions>, &HandlerOptions::idempotent),
+               "Your word that a second run for the same `record_id` has no second effect. "
+               "`guarantee: exactly-once` requires it."),
+          handler(
+              "jq", JqProgram(),
+              "A jq program. Several results are several rows under one record id, none is no row.",
+              {.basic = true})});
   Append(keys, RetryKeys());
   return keys;
 }
 
 std::vector<Key> OutputKeys() {
+  const KeysOf output("output");
   std::vector<Key> keys = {
-      {.path = "output",
-       .help = "Where effects are written; exactly one.",
-       .required = true,
-       .one_child = true},
+      output("", "Where effects are written; exactly one.", {.required = true, .one_child = true}),
   };
   Append(keys, PostgresKeys());
   Append(keys, TableKeys<PostgresOptions>("output.postgres", false));
