@@ -7,9 +7,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include "config/read/node_text.h"
 #include "config/text/suggestion.h"
+#include "consumer/json/json_text.h"
 
 namespace fencepost::config {
 namespace {
@@ -254,12 +255,40 @@ class TestsReader {
     if (entry == nullptr) return std::nullopt;
     return Any(path, *entry->node);
   }
+  // A text as it is; a map or a list as its JSON.
   std::optional<std::string> Any(std::string_view path, const Node& node) {
     if (node.kind == Node::Kind::kNull) return std::nullopt;
-    auto text = NodeText(node, environment_);
-    if (text) return std::move(*text);
-    findings_.Error(text.error().at, text.error().rule, "{}: {}", path, text.error().message);
-    return std::nullopt;
+    return node.kind == Node::Kind::kScalar ? Scalar(path, node) : Json(path, node);
+  }
+  // ${…} is replaced in values, never in keys.
+  std::string Scalar(std::string_view path, const Node& node) {
+    auto text = Expand(node.text, environment_);
+    if (!text) findings_.Error(node.at, "variable", "{}: {}", path, text.error());
+    return std::move(text).value_or("");
+  }
+  // RFC 8259, in the file's order. What is not quoted and looks like a number, true, false or null
+  // is that, and keeps its digits; everything else is a string.
+  std::string Json(std::string_view path, const Node& node) {
+    const auto quoted = [](const std::string& text) { return nlohmann::json(text).dump(); };
+    std::vector<std::string> parts;
+    switch (node.kind) {
+      case Node::Kind::kNull:
+        return "null";
+      case Node::Kind::kMap:
+        for (const auto& [key, value] : node.entries) {
+          parts.push_back(quoted(key.text) + ":" + Json(path, value));
+        }
+        return fmt::format("{{{}}}", fmt::join(parts, ","));
+      case Node::Kind::kList:
+        for (const Node& item : node.items) parts.push_back(Json(path, item));
+        return fmt::format("[{}]", fmt::join(parts, ","));
+      case Node::Kind::kScalar:
+        break;
+    }
+    const std::string text = Scalar(path, node);
+    const bool literal =
+        node.plain && (text == "true" || text == "false" || consumer::IsJsonNumber(text));
+    return literal ? text : quoted(text);
   }
 
   const Values& pipeline_;
