@@ -76,9 +76,9 @@ tl::expected<void, Error> RecordEncoder::Prepare(Part& part) {
 tl::expected<RegisteredSchema, RegistryFailure> RecordEncoder::Find(const EncodePart& part) {
   if (part.schema.empty()) return registry_.Version(part.subject, part.version);
   RegisteredSchema own{.id = 0, .schema = {KindOf(part.format), part.schema, {}}};
-  auto id = registry_.Lookup(part.subject, own.schema);
+  auto id = registry_.IdOf(part.subject, own.schema, false);
   const bool absent = !id && id.error().unknown;
-  if (absent && part.register_schema) id = registry_.Register(part.subject, own.schema);
+  if (absent && part.register_schema) id = registry_.IdOf(part.subject, own.schema, true);
   if (!id) return tl::unexpected(id.error());
   own.id = *id;
   return own;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
@@ -23,20 +22,23 @@ constexpr std::string_view kNoRegistry = "the answer is not that of a schema reg
 constexpr long kTimeoutMs = 10'000;
 constexpr long kConnectMs = 5'000;
 
+// nullptr: there is no text of this name.
+const std::string* TextAt(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found == json.end() ? nullptr : found->get_ptr<const std::string*>();
+}
+
 // Schema, subject and version not found. A 404 without one of these is of something else: a proxy,
 // or another path.
-bool SaysUnknown(const std::string& body) {
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object() || !json.contains("error_code")) return false;
-  const Json& code = json["error_code"];
-  return code.is_number_integer() && (code == 40401 || code == 40402 || code == 40403);
+bool SaysUnknown(const Json& answer) {
+  const auto code = answer.find("error_code");
+  return code != answer.end() && (*code == 40401 || *code == 40402 || *code == 40403);
 }
 
 // What the registry says about a schema that is asked about or registered.
-std::string Words(const std::string& body) {
-  const Json json = Json::parse(body, nullptr, false);
-  const bool has = json.is_object() && json.contains("message") && json["message"].is_string();
-  return has ? fmt::format(" ({})", OneLine(json["message"].get<std::string>(), 120)) : "";
+std::string Words(const Json& answer) {
+  const std::string* const message = TextAt(answer, "message");
+  return message == nullptr ? "" : fmt::format(" ({})", OneLine(*message, 120));
 }
 
 tl::unexpected<RegistryFailure> Unreliable(const std::string& path, std::string_view why) {
@@ -44,12 +46,10 @@ tl::unexpected<RegistryFailure> Unreliable(const std::string& path, std::string_
       RegistryFailure{.unknown = false, .text = OneLine(path) + ": " + OneLine(why)});
 }
 
-std::optional<std::uint32_t> IdIn(const std::string& body) {
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object() || !json.contains("id") || !json["id"].is_number_unsigned()) {
-    return std::nullopt;
-  }
-  const auto id = json["id"].get<std::uint64_t>();
+std::optional<std::uint32_t> IdIn(const Json& answer) {
+  const auto found = answer.find("id");
+  if (found == answer.end() || !found->is_number_unsigned()) return std::nullopt;
+  const auto id = found->get<std::uint64_t>();
   if (id == 0 || id > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
   return static_cast<std::uint32_t>(id);
 }
@@ -114,66 +114,59 @@ RegistryClient::Answer RegistryClient::Ask(const std::string& path, const std::s
   }
   long status = 0;
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-  if (status == 200) return body;
-  const bool unknown = status == 404 && SaysUnknown(body);
+  Json answer = Json::parse(body, nullptr, false);
+  if (status == 200 && !answer.is_object()) return Unreliable(path, kNoRegistry);
+  if (status == 200) return answer;
+  const bool unknown = status == 404 && SaysUnknown(answer);
   return tl::unexpected(
       RegistryFailure{.unknown = unknown,
-                      .text = OneLine(fmt::format("{}: HTTP {}{}", path, status, Words(body)))});
+                      .text = OneLine(fmt::format("{}: HTTP {}{}", path, status, Words(answer)))});
 }
 
 // References come before what refers to them. A subject and version met twice is the same.
-tl::expected<void, RegistryFailure> RegistryClient::Take(const std::string& body,
-                                                         const std::string& path,
-                                                         SchemaText& schema,
-                                                         std::set<std::string>& seen, bool top) {
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string()) {
-    return Unreliable(path, kNoRegistry);
-  }
-  if (top) {
-    const auto named = json.find("schemaType");
-    const std::string kind = named == json.end()  ? "AVRO"
-                             : named->is_string() ? named->get<std::string>()
-                                                  : "";
-    schema.kind = kind == "PROTOBUF" ? SchemaKind::kProtobuf
-                  : kind == "JSON"   ? SchemaKind::kJson
-                                     : SchemaKind::kAvro;
-    schema.text = json["schema"].get<std::string>();
-    if (kind != "PROTOBUF" && kind != "JSON" && kind != "AVRO") {
-      return Unreliable(path, "a schema of another kind than AVRO, PROTOBUF and JSON");
-    }
-  }
-  const auto references = json.find("references");  // not copied, which goes by recursion
-  if (references == json.end() || !references->is_array()) return {};  // null: none
+tl::expected<std::string, RegistryFailure> RegistryClient::Take(const Json& answer,
+                                                                const std::string& path,
+                                                                SchemaText& schema,
+                                                                std::set<std::string>& seen) {
+  const std::string* const text = TextAt(answer, "schema");
+  if (text == nullptr) return Unreliable(path, kNoRegistry);
+  const auto references = answer.find("references");  // not copied, which goes by recursion
+  if (references == answer.end() || !references->is_array()) return *text;  // null: none
   for (const Json& one : *references) {
-    const bool whole = one.is_object() && one.contains("name") && one["name"].is_string() &&
-                       one.contains("subject") && one["subject"].is_string() &&
-                       one.contains("version") && one["version"].is_number_integer();
-    if (!whole || seen.size() > kMaxReferences) {
+    const std::string* const name = TextAt(one, "name");
+    const std::string* const subject = TextAt(one, "subject");
+    const auto version = one.find("version");
+    if (name == nullptr || subject == nullptr || version == one.end() ||
+        !version->is_number_integer() || seen.size() > kMaxReferences) {
       return Unreliable(path, "a reference without name, subject and version, or too many");
     }
-    const auto subject = one["subject"].get<std::string>();
     const std::string at =
-        fmt::format("{}/versions/{}", PathOf(subject), one["version"].get<std::int64_t>());
-    const auto name = one["name"].get<std::string>();
-    if (!seen.insert(name + '\0' + at).second) continue;
-    const auto answer = Get(at);
-    if (!answer) return tl::unexpected(answer.error());
-    if (const auto taken = Take(*answer, at, schema, seen, false); !taken) return taken;
-    const Json referred = Json::parse(*answer, nullptr, false);
-    schema.references.push_back({.name = name, .text = referred["schema"].get<std::string>()});
+        fmt::format("{}/versions/{}", PathOf(*subject), version->get<std::int64_t>());
+    if (!seen.insert(*name + '\0' + at).second) continue;
+    const auto referred = Ask(at, nullptr);
+    if (!referred) return tl::unexpected(referred.error());
+    auto taken = Take(*referred, at, schema, seen);
+    if (!taken) return taken;
+    schema.references.push_back({.name = *name, .text = std::move(*taken)});
   }
-  return {};
+  return *text;
 }
 
 tl::expected<RegisteredSchema, RegistryFailure> RegistryClient::Whole(const std::string& path) {
-  const auto body = Get(path);
-  if (!body) return tl::unexpected(body.error());
-  RegisteredSchema found{.id = IdIn(*body).value_or(0), .schema = {}};
+  const auto answer = Ask(path, nullptr);
+  if (!answer) return tl::unexpected(answer.error());
+  RegisteredSchema found{.id = IdIn(*answer).value_or(0), .schema = {}};
   std::set<std::string> seen;
-  const auto taken = Take(*body, path, found.schema, seen, true);
-  if (!taken) return tl::unexpected(taken.error());
-  return found;
+  auto text = Take(*answer, path, found.schema, seen);
+  if (!text) return tl::unexpected(text.error());
+  found.schema.text = std::move(*text);
+  const std::string* const named = TextAt(*answer, "schemaType");
+  if (named == nullptr && !answer->contains("schemaType")) return found;  // Avro
+  for (const SchemaKind kind : {SchemaKind::kAvro, SchemaKind::kProtobuf, SchemaKind::kJson}) {
+    found.schema.kind = kind;
+    if (named != nullptr && NameOf(kind) == *named) return found;
+  }
+  return Unreliable(path, "a schema of another kind than AVRO, PROTOBUF and JSON");
 }
 
 tl::expected<SchemaText, RegistryFailure> RegistryClient::Fetch(std::uint32_t id) {
@@ -191,24 +184,16 @@ tl::expected<RegisteredSchema, RegistryFailure> RegistryClient::Version(const st
   return found;
 }
 
-tl::expected<std::uint32_t, RegistryFailure> RegistryClient::Lookup(const std::string& subject,
-                                                                    const SchemaText& schema) {
-  return IdFor(PathOf(subject), schema);
-}
-
-tl::expected<std::uint32_t, RegistryFailure> RegistryClient::Register(const std::string& subject,
-                                                                      const SchemaText& schema) {
-  return IdFor(PathOf(subject) + "/versions", schema);
-}
-
-tl::expected<std::uint32_t, RegistryFailure> RegistryClient::IdFor(const std::string& path,
-                                                                   const SchemaText& schema) {
+tl::expected<std::uint32_t, RegistryFailure> RegistryClient::IdOf(const std::string& subject,
+                                                                  const SchemaText& schema,
+                                                                  bool add) {
+  const std::string path = PathOf(subject) + (add ? "/versions" : "");
   Json question = {{"schema", schema.text}};
   if (schema.kind != SchemaKind::kAvro) question["schemaType"] = NameOf(schema.kind);
   const std::string post = question.dump(-1, ' ', false, Json::error_handler_t::replace);
-  const auto body = Ask(path, &post);
-  if (!body) return tl::unexpected(body.error());
-  const auto id = IdIn(*body);
+  const auto answer = Ask(path, &post);
+  if (!answer) return tl::unexpected(answer.error());
+  const auto id = IdIn(*answer);
   if (!id) return Unreliable(path, kNoRegistry);
   return *id;
 }

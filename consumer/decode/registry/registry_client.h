@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
 #include <tl/expected.hpp>
 
 #include "consumer/decode/decoder.h"
@@ -37,27 +38,23 @@ class RegistryClient {
   tl::expected<SchemaText, RegistryFailure> Fetch(std::uint32_t id);
   // A subject's version; 0: the newest one. With all that it refers to.
   tl::expected<RegisteredSchema, RegistryFailure> Version(const std::string& subject, int version);
-  // The id that a schema without references has under a subject. Unknown: it is not there.
-  tl::expected<std::uint32_t, RegistryFailure> Lookup(const std::string& subject,
-                                                      const SchemaText& schema);
-  // The same, and the subject has it from now on.
-  tl::expected<std::uint32_t, RegistryFailure> Register(const std::string& subject,
-                                                        const SchemaText& schema);
+  // The id that a schema without references has under a subject; `add`: the subject has it from
+  // now on. Unknown: it is not there.
+  tl::expected<std::uint32_t, RegistryFailure> IdOf(const std::string& subject,
+                                                    const SchemaText& schema, bool add);
   void Cancel() { cancelled_ = true; }  // any thread: a call ends soon
 
  private:
-  using Answer = tl::expected<std::string, RegistryFailure>;
-  Answer Get(const std::string& path) { return Ask(path, nullptr); }
-  // A POST where there is a body.
+  using Answer = tl::expected<nlohmann::json, RegistryFailure>;
+  // An object. A POST where there is a body.
   Answer Ask(const std::string& path, const std::string* body);
   // With all that it refers to; the id is 0 where the answer has none.
   tl::expected<RegisteredSchema, RegistryFailure> Whole(const std::string& path);
-  tl::expected<std::uint32_t, RegistryFailure> IdFor(const std::string& path,
-                                                     const SchemaText& schema);
   [[nodiscard]] std::string PathOf(const std::string& subject) const;
-  tl::expected<void, RegistryFailure> Take(const std::string& body, const std::string& path,
-                                           SchemaText& schema, std::set<std::string>& seen,
-                                           bool top);
+  // The schema's text; what it refers to goes to `schema`.
+  tl::expected<std::string, RegistryFailure> Take(const nlohmann::json& answer,
+                                                  const std::string& path, SchemaText& schema,
+                                                  std::set<std::string>& seen);
   static std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* to);
 
   RegistryOptions options_;
