@@ -20,6 +20,7 @@
 
 #include <civetweb.h>
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 
 #include "metrics/page.h"
 #include "metrics/status/status_page.h"
@@ -127,11 +128,8 @@ void Send(mg_connection* connection, const Response& response, bool with_body,
 }
 
 bool SameToken(std::string_view given, std::string_view token) {
-  unsigned differs = given.size() == token.size() ? 0 : 1;
-  for (std::size_t i = 0; i < given.size() && i < token.size(); ++i) {
-    differs |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(token[i]);
-  }
-  return differs == 0;
+  return given.size() == token.size() &&
+         CRYPTO_memcmp(given.data(), token.data(), token.size()) == 0;
 }
 
 // Why the request may not control anything; empty: it may.
