@@ -22,24 +22,29 @@ struct Close {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 
-// In the place of a PostgreSQL or SQLite table.
-SqliteOptions TableOf(const PipelineOptions& options) {
-  if (const auto* sqlite = std::get_if<SqliteOptions>(&options.output)) return *sqlite;
-  const auto& postgres = std::get<PostgresOptions>(options.output);
-  SqliteOptions table{
-      .path = "", .table = postgres.table, .columns = postgres.columns, .rules = postgres.rules};
-  for (std::size_t i = 0; i < postgres.args.size(); ++i) {
-    table.columns.push_back({fmt::format("${}", i + 1), postgres.args[i]});
+// In the place of a database's table. A schema has no place in SQLite; the name is ours alone.
+SqliteOptions TableOf(const OutputOptions& output) {
+  SqliteOptions table{.path = "", .table = "effects", .columns = {}, .rules = {}};
+  const auto take = [&table](const auto& options) {
+    if constexpr (requires { options.rules; }) {
+      table.columns = options.columns;
+      table.rules = options.rules;
+      table.max_records = options.max_records;
+    }
+  };
+  std::visit(take, output);
+  if (const auto* postgres = std::get_if<PostgresOptions>(&output)) {
+    for (std::size_t i = 0; i < postgres->args.size(); ++i) {
+      table.columns.push_back({fmt::format("${}", i + 1), postgres->args[i]});
+    }
   }
-  // A schema has no place in SQLite; the name is ours alone anyway.
-  table.table = "effects";
   return table;
 }
 
 class TableOutput final : public TestOutput {
  public:
   explicit TableOutput(const PipelineOptions& options)
-      : pipeline_(options.name), table_(TableOf(options)) {
+      : pipeline_(options.name), table_(TableOf(options.output)) {
     table_.path = folder_.path() / "effects.db";
   }
 

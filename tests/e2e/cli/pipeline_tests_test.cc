@@ -57,6 +57,22 @@ TEST(PipelineTests, PassOnEveryExample) {
   }
 }
 
+TEST(PipelineTests, RunWithEveryDatabase) {
+  const std::string postgres = "postgres:\n    dsn: postgresql://app@127.0.0.1/shop\n";
+  for (const std::string other :
+       {"mysql:\n    host: h\n    user: u\n    database: d\n", "sqlite:\n    path: shop.db\n"}) {
+    std::string text = kPipeline;
+    text.replace(text.find(postgres), postgres.size(), other);
+    const TempDir folder;
+    const Finished run = RunFile({folder.Write("orders.yaml", text + R"(  - name: a row
+    given: [{value: {order_id: a}}]
+    http: [{body: '{"price":7}'}]
+    expect: {rows: [{order_id: a, price: 7}]}
+)")});
+    EXPECT_EQ(run.exit_code, 0) << other << run.output << run.error_output;
+  }
+}
+
 TEST(PipelineTests, RunWithoutTheVariablesThatAreNotSetWhereThatIsAskedFor) {
   std::string text = kPipeline;
   for (const auto& [value, variable] :
