@@ -10,16 +10,16 @@
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/message.h"
 #include "consumer/kafka/client/settings.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kMessagesAtOnce = 10'000;
 constexpr Millis kTurn{100};
 constexpr Millis kLimit{3'000};       // of Read, the first time
 constexpr Millis kImpatient{30'000};  // after a question that was not answered in time
+constexpr Millis kShortAgain{1'000};  // an end that is not believed is read again
 
 rdkafka::SharedConsumer NewConsumer(const KafkaOptions& options) {
   KafkaSettings settings = ConnectionSettings(options);
@@ -60,6 +60,13 @@ void Unassign(rd_kafka_t* consumer, const TopicPartition& where) {
 
 }  // namespace
 
+bool ShortEnds::Believed(const TopicPartition& where, Clock::time_point now) {
+  Found& found = found_.try_emplace(where, now, now).first->second;
+  if (now - found.last > kForgottenAfter) found.first = now;
+  found.last = now;
+  return now - found.first >= kBelievedAfter || Planted("short_end_is_believed_at_once");
+}
+
 bool LogReader::Connect() {
   if (consumer_ == nullptr) consumer_ = NewConsumer(options_);
   return consumer_ != nullptr;
@@ -94,7 +101,7 @@ std::vector<LogReader::Answer> LogReader::Poll(Millis wait) {
   std::vector<Answer> answers;
   if (questions_.empty() || !Connect()) return answers;
   for (auto& [where, question] : questions_) {
-    if (!question.begun) Begin(where, question);
+    if (!question.begun && Clock::now() >= question.from) Begin(where, question);
   }
   for (int i = 0; i < kMessagesAtOnce && !questions_.empty(); ++i) {
     const int wait_ms = i == 0 ? static_cast<int>(wait.count()) : 0;
@@ -106,11 +113,11 @@ std::vector<LogReader::Answer> LogReader::Poll(Millis wait) {
     if (message->rkt == nullptr) continue;
     const TopicPartition where{rd_kafka_topic_name(message->rkt), message->partition};
     const auto question = questions_.find(where);
-    if (question == questions_.end() || !Take(message.get(), question->second)) continue;
+    if (question == questions_.end() || !Take(message.get(), where, question->second)) continue;
     if (question->second.left.empty()) {
       answers.push_back({where, std::move(question->second.log)});
       End(where);
-    } else {
+    } else if (question->second.begun) {
       Begin(where, question->second);
     }
   }
@@ -119,25 +126,26 @@ std::vector<LogReader::Answer> LogReader::Poll(Millis wait) {
 
 // False: nothing is known by it. The first that comes from an offset on tells of all before it. An
 // end at the offset itself is asked for: a new leader's may be behind for a moment.
-bool LogReader::Take(const rd_kafka_message_t* message, Question& question) {
+bool LogReader::Take(const rd_kafka_message_t* message, const TopicPartition& where,
+                     Question& question) {
   const Offset asked = question.left.front();
   LogState& log = question.log;
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    if (question.at_end) return OnEnd(question, message->offset + 1);
+    if (question.at_end) return OnEnd(where, question, message->offset + 1);
     if (message->offset < asked) return false;
-    Pass(question, message->offset);
+    Pass(where, question, message->offset);
     log.end = std::max(log.end, message->offset + 1);
     if (question.left.empty() || question.left.front() != message->offset) return true;
     Record record;
     ReadMessage(message, record);
     log.records.push_back(SampleOf(record));
-    Pass(question, message->offset + 1);
+    Pass(where, question, message->offset + 1);
     return true;
   }
   if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-    if (question.at_end) return OnEnd(question, message->offset);
+    if (question.at_end) return OnEnd(where, question, message->offset);
     log.end = std::max(log.end, message->offset);
-    Pass(question, message->offset);
+    Pass(where, question, message->offset);
     question.at_end = message->offset <= asked;
     return true;
   }
@@ -148,21 +156,31 @@ bool LogReader::Take(const rd_kafka_message_t* message, Question& question) {
     return true;
   }
   log.end = std::max(log.end, asked + 1);
-  Pass(question, asked + 1);  // below the first, or unreadable
+  Pass(where, question, asked + 1);  // below the first, or unreadable
   return true;
 }
 
-void LogReader::Pass(Question& question, Offset next) {
+void LogReader::Pass(const TopicPartition& where, Question& question, Offset next) {
   std::erase_if(question.left, [next](Offset offset) { return offset < next; });
   question.end_known = false;
+  if (question.left.empty()) short_ends_.OnLongEnough(where);
 }
 
 // What is below the end is read once more: it was written meanwhile, or is deleted.
-bool LogReader::OnEnd(Question& question, Offset end) {
+bool LogReader::OnEnd(const TopicPartition& where, Question& question, Offset end) {
   question.at_end = false;
   question.end_known = true;
   question.log.end = end;
-  if (question.left.front() >= end) question.left.clear();
+  question.short_end = false;
+  if (question.left.front() < end) return true;
+  if (short_ends_.Believed(where, Clock::now())) {
+    question.left.clear();
+    return true;
+  }
+  Unassign(consumer_.get(), where);
+  question.begun = question.end_known = false;
+  question.short_end = true;
+  question.from = Clock::now() + kShortAgain;
   return true;
 }
 
@@ -197,7 +215,13 @@ tl::expected<std::optional<LogState>, Error> LogReader::Read(const LogQuestion& 
       waiting_.erase(question.where);
       return log;
     }
-  } while (Clock::now() < until);
+  } while (Clock::now() < until && !EndsTooEarly(question.where));
+  if (EndsTooEarly(question.where)) {
+    return tl::unexpected(Error{"topic_in_doubt",
+                                "its log ends before a record that was read of it, and is read "
+                                "again for some seconds, since its leader may be an outdated one",
+                                "", ""});
+  }
   if (patient && !again) impatient_until_ = Clock::now() + kImpatient;
   return tl::unexpected(NoAnswer());
 }
@@ -225,6 +249,11 @@ tl::expected<bool, Error> LogReader::Exists(const LogQuestion& question, Millis 
     return false;
   trouble_ = rd_kafka_err2str(count.error());
   return tl::unexpected(NoAnswer());
+}
+
+bool LogReader::EndsTooEarly(const TopicPartition& where) const {
+  const auto question = questions_.find(where);
+  return question != questions_.end() && question->second.short_end;
 }
 
 Error LogReader::NoAnswer() const {

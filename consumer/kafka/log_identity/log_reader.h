@@ -19,6 +19,27 @@
 
 namespace fencepost::consumer {
 
+// A leader that was deposed and resumes may answer for a moment from a log that ends before a
+// record that was read of it. So such an end is believed once it was found for ten seconds, and no
+// other one meanwhile. The clock is passed in.
+class ShortEnds {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kBelievedAfter{10};
+  static constexpr std::chrono::seconds kForgottenAfter{30};  // where it was not asked for
+
+  // The log was found to end too early; whether that is to be believed.
+  bool Believed(const TopicPartition& where, Clock::time_point now);
+  // It was found to be as long as it has to be.
+  void OnLongEnough(const TopicPartition& where) { found_.erase(where); }
+
+ private:
+  struct Found {
+    Clock::time_point first, last;
+  };
+  std::map<TopicPartition, Found> found_;
+};
+
 class LogReader {
  public:
   struct Answer {
@@ -39,12 +60,15 @@ class LogReader {
   tl::expected<std::optional<LogState>, Error> Read(const LogQuestion& question);
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Question {
     std::vector<Offset> left;  // ascending: the first is read next
     LogState log;
     bool begun = false;
     bool at_end = false;     // where the log ends is read next, instead
     bool end_known = false;  // since the first was out of its range
+    bool short_end = false;  // it was found, and is not believed yet
+    Clock::time_point from;  // when to read, at the earliest
   };
   struct Waiting {  // in Read, for what was asked
     std::string cluster;
@@ -55,19 +79,21 @@ class LogReader {
   bool Connect();
   void Begin(const TopicPartition& where, Question& question);
   void End(const TopicPartition& where);
-  bool Take(const rd_kafka_message_t* message, Question& question);
-  static void Pass(Question& question, Offset next);
-  static bool OnEnd(Question& question, Offset end);
+  bool Take(const rd_kafka_message_t* message, const TopicPartition& where, Question& question);
+  void Pass(const TopicPartition& where, Question& question, Offset next);
+  bool OnEnd(const TopicPartition& where, Question& question, Offset end);
   void Keep(std::vector<Answer> answers);
   tl::expected<bool, Error> Exists(const LogQuestion& question, Millis limit);
+  [[nodiscard]] bool EndsTooEarly(const TopicPartition& where) const;
   [[nodiscard]] Error NoAnswer() const;
 
   const KafkaOptions options_;
   rdkafka::SharedConsumer consumer_;
   std::map<TopicPartition, Question> questions_;
   std::map<TopicPartition, Waiting> waiting_;  // of the assignment
+  ShortEnds short_ends_;
   AssignmentEpoch epoch_ = 0;
-  std::chrono::steady_clock::time_point impatient_until_;
+  Clock::time_point impatient_until_;
   std::string trouble_;  // with brokers, the last
 };
 

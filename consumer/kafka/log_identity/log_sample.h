@@ -43,7 +43,9 @@ std::optional<LogSample> ParseAnchor(std::string_view text);
 
 // A partition's log as it is now, as far as it was asked for.
 struct LogState {
-  Offset end = 0;                  // the next one to be written; or less, above all that were asked
+  // The next one to be written; or less, above all that were asked. Where it is not, it is believed
+  // (ShortEnds).
+  Offset end = 0;
   std::vector<LogSample> records;  // those of the offsets that were asked for that are there
 };
 struct LogComparison {

@@ -6,9 +6,10 @@
 namespace fencepost::consumer {
 namespace {
 
-// Delivery waits this long at most for the comparison. It then begins, and a comparison that ends
-// later still stops the worker if the log is another.
-constexpr std::chrono::seconds kCompareTimeout{10};
+// Delivery waits this long at most for the comparison: longer than for an end to be believed. It
+// then begins, and a comparison that ends later still stops the worker if the log is another.
+constexpr std::chrono::seconds kCompareTimeout =
+    ShortEnds::kBelievedAfter + std::chrono::seconds(5);
 
 }  // namespace
 
@@ -71,7 +72,7 @@ void KafkaSource::Impl::ReleaseUnanswered() {
     }
     health.Note(locking::Severity::kWarn, "topic_not_compared",
                 fmt::format("{}/{} goes on before it is known whether it is still the log that "
-                            "the group has read: no broker answers yet",
+                            "the group has read: no broker tells yet",
                             one->first.topic, one->first.partition));
     intake->Release(one->first);
     one = waiting.erase(one);

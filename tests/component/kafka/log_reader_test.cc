@@ -83,6 +83,22 @@ TEST_F(LogReaderTest, ReadsTheRecordsThatAreThereAndWhereTheLogEnds) {
   }
 }
 
+TEST_F(LogReaderTest, BelievesALogThatEndsTooEarlyOnceItWasReadAgainForSomeSeconds) {
+  LogReader reader(options);
+  const std::vector<Offset> offsets{19, 25};
+  const auto ask = [&] { return reader.Read({cluster_id, kSecond, offsets, 1}); };
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_TRUE(WaitUntil(30s, [&] {
+    const auto read = ask();
+    return !read && read.error().code == "topic_in_doubt";
+  }));
+  ASSERT_TRUE(WaitUntil(60s, [&] { return ask().has_value(); }));
+  EXPECT_GE(std::chrono::steady_clock::now() - began, ShortEnds::kBelievedAfter);
+  const auto again = ask();
+  ASSERT_TRUE(again) << "it was believed just now";
+  EXPECT_EQ((*again)->end, 20);
+}
+
 TEST_F(LogReaderTest, AnswersForOnePartitionWhileAnotherHasNoLeader) {
   SetLeader(kFirst, -1);
   LogReader reader(options);

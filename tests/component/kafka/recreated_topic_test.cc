@@ -46,7 +46,7 @@ TEST_F(RecreatedTopic, EndTheWorkerBeforeTheFirstRecordOfTheirPartition) {
 // nevertheless.
 TEST_F(RecreatedTopic, AreWaitedForSomeTimeAndCountWheneverTheyCome) {
   admin->CommitOffsets("g", "orders", {10, 10}, {"", MetadataText({4, 1'700'000'000'000, 1}, 10)});
-  for (int i = 0; i < 2; ++i) DelayRequest(*cluster, kFetchRequest, 12s);
+  for (int i = 0; i < 2; ++i) DelayRequest(*cluster, kFetchRequest, 18s);
   Reader sink(options);
   ASSERT_TRUE(sink.Fails());
   EXPECT_THAT(sink.Trace(), HasSubstr("topic_not_compared: orders/1 goes on"));

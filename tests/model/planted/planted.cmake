@@ -161,6 +161,8 @@ caught_by(own_anchors_are_news_to_nobody unit/outputs
   PositionMemoryTest.WhatIsWrittenOnceAnotherHasWrittenIsComparedToo)
 caught_by(unread_log_is_written unit/outputs
   PositionMemoryTest.APartitionWhoseLogCannotBeReadHoldsUpNoOther)
+caught_by(short_end_is_believed_at_once unit/kafka
+  ShortEnds.AreBelievedOnceTheyWereFoundForTenSecondsAndNoOtherOneMeanwhile)
 caught_by(not_compared_is_forgotten unit/outputs
   PositionMemoryTest.WhatCannotBeComparedYetIsComparedBeforeTheNextWrite)
 

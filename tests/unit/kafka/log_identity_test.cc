@@ -1,3 +1,4 @@
+#include "consumer/kafka/log_identity/log_reader.h"
 #include "consumer/kafka/log_identity/log_samples.h"
 
 #include <gmock/gmock.h>
@@ -154,6 +155,32 @@ INSTANTIATE_TEST_SUITE_P(
                    Verdict::kOther,
                    "8: it ends at offset 8"}),
     [](const auto& row) { return row.param.name; });
+
+struct Sighting {
+  std::chrono::milliseconds at;
+  bool is_short;
+  bool believed = false;
+};
+
+// What a deposed leader says for a moment is not believed.
+TEST(ShortEnds, AreBelievedOnceTheyWereFoundForTenSecondsAndNoOtherOneMeanwhile) {
+  const std::vector<Sighting> rows[] = {
+      {{0s, true}, {1s, true}, {9999ms, true}, {10s, true, true}, {11s, true, true}},
+      {{0s, true}, {10s, true, true}},
+      {{0s, true}, {1s, false}, {10s, true}, {20s, true, true}},
+      {{0s, true}, {31s, true}, {41s, true, true}},  // not asked for so long
+  };
+  for (const auto& row : rows) {
+    ShortEnds ends;
+    for (const Sighting& one : row) {
+      EXPECT_FALSE(ends.Believed({"orders", 4}, kNow)) << "another partition";
+      if (!one.is_short) ends.OnLongEnough(kWhere);
+      if (!one.is_short) continue;
+      EXPECT_EQ(ends.Believed(kWhere, kNow + one.at), one.believed)
+          << &row - rows << " after " << one.at.count() << " ms";
+    }
+  }
+}
 
 TEST(TopicReplaced, NamesTheRecordAndBothStores) {
   const Error error = TopicReplaced("g", kWhere, CompareLog({At(4)}, {9, {At(4, 1)}}));
