@@ -88,6 +88,7 @@ WriteRetry::Step WriteRetry::Next() {
   if (wait_ > Wait(0)) {
     step.kind = Step::Kind::kWait;
     step.wait = std::exchange(wait_, Wait(0));
+    step.left_out = finished_ && left_out_ && !handed_back_;
     step.reason = trouble_;
   } else if (finished_) {
     step.reason = trouble_;

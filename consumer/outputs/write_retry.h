@@ -56,6 +56,9 @@ class WriteRetry {
     std::vector<std::size_t> items;  // kWrite: indexes in the request, in its order
     bool reconnect = false;          // kWrite: Prepare first, on a new connection
     Wait wait{0};                    // kWait
+    // kWait: of nothing but records whose logs cannot be compared yet, so it ends where there is
+    // other work.
+    bool left_out = false;
     // kWait, kDone: the output as a whole takes nothing, and why, in one line that holds nothing of
     // any record; else empty.
     std::string reason;

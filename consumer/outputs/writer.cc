@@ -114,7 +114,8 @@ bool Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
     }
     switch (step.kind) {
       case WriteRetry::Step::Kind::kWait:
-        if (!WaitUnlessStopped(step.wait)) return false;
+        if (!(step.left_out ? WaitLeftOut(*batch, step.wait) : WaitUnlessStopped(step.wait)))
+          return false;
         break;
       case WriteRetry::Step::Kind::kWrite:
         if (!WritePart(*batch, step, answered)) return false;
@@ -212,6 +213,14 @@ bool Writer::BackOffBeforeRetry(const OutputError& error, milliseconds& wait) {
 bool Writer::WaitUnlessStopped(milliseconds wait) {
   std::unique_lock lock(mutex_);
   return !changed_.wait_for(lock, wait, [this] { return stopping_; });
+}
+
+bool Writer::WaitLeftOut(const WriteBatch& batch, milliseconds wait) {
+  std::unique_lock lock(mutex_);
+  queue_.LeaveOut(batch, locking::BootClock::now() + wait);
+  changed_.wait_for(lock, wait,
+                    [this] { return stopping_ || queue_.HasWork(locking::BootClock::now()); });
+  return !stopping_;
 }
 
 // If both a look-up and a write fail, the newer error is reported. A look-up is retried until it

@@ -73,6 +73,8 @@ class Writer {
   // Whether to ask again, after a wait that grows.
   bool BackOffBeforeRetry(const OutputError& error, std::chrono::milliseconds& wait);
   bool WaitUnlessStopped(std::chrono::milliseconds wait);
+  // Not while there is work of other partitions.
+  bool WaitLeftOut(const WriteBatch& batch, std::chrono::milliseconds wait);
   void NoteLater(const OutputError& error);
   void Tell(Doing doing, const std::string& trouble);  // "": none
   bool PruneIfDue();                                   // false: the output can never write again

@@ -1,5 +1,6 @@
 #include "consumer/outputs/writer_queue.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "locking/base/planted.h"
@@ -19,6 +20,21 @@ WriterQueue::Turn WriterQueue::Take() {
   }
   looked_ = look;
   return turn;
+}
+
+void WriterQueue::LeaveOut(const WriteBatch& batch, locking::Instant until) {
+  for (const WriteItem& item : batch.request.items) left_out_[*item.where] = until;
+}
+
+bool WriterQueue::HasWork(locking::Instant now) const {
+  const auto left_out = [&](const WriteItem& item) {
+    const auto found = left_out_.find(*item.where);
+    return found != left_out_.end() && now < found->second;
+  };
+  const auto has_other = [&](const std::unique_ptr<WriteBatch>& batch) {
+    return !std::ranges::all_of(batch->request.items, left_out);
+  };
+  return !lookups_.empty() || std::ranges::any_of(batches_, has_other);
 }
 
 LookupTry::LookupTry(const LookupBatch& batch) : ids_(batch.ids), places_(batch.ids.size()) {

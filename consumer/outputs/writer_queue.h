@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,10 +27,16 @@ class WriterQueue {
   [[nodiscard]] bool Empty() const { return batches_.empty() && lookups_.empty(); }
   Turn Take();
 
+  // Nothing can be written of this batch's partitions before `until`.
+  void LeaveOut(const WriteBatch& batch, locking::Instant until);
+  // Whether there is anything but batches of such partitions alone.
+  [[nodiscard]] bool HasWork(locking::Instant now) const;
+
  private:
   std::deque<std::unique_ptr<WriteBatch>> batches_;
   std::deque<std::unique_ptr<LookupBatch>> lookups_;
   bool looked_ = false;  // in the last turn
+  std::map<TopicPartition, locking::Instant> left_out_;
 };
 
 // A look-up, which is answered at once for the ids that can be: those whose logs cannot be compared

@@ -30,7 +30,8 @@ class Items {
   Items(std::initializer_list<Item> items) {
     for (const Item& item : items) Add(item.id, item.chain);
   }
-  explicit Items(const std::vector<int>& ids) {
+  explicit Items(const std::vector<int>& ids, std::int32_t partition = 0)
+      : where_{.topic = "orders", .partition = partition} {
     for (const int id : ids) Add(id);
   }
   Items(const Items&) = delete;

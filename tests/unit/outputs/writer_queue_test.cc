@@ -59,6 +59,39 @@ TEST_F(WriterQueueTest, WhatThereIsOneKindOfComesInItsOrder) {
   EXPECT_TRUE(queue_.Empty());
 }
 
+// Of partitions by their digits: nothing can be written of 1 before 100 ms, of 2 before 200.
+TEST(WriterQueue, HasWorkWhereThereIsMoreThanBatchesOfPartitionsThatAreLeftOut) {
+  std::vector<TopicPartition> partitions;
+  for (int i = 0; i < 4; ++i) partitions.push_back({"orders", i});
+  const auto batch = [&](const std::string& of) {
+    auto made = std::make_unique<WriteBatch>();
+    for (const char c : of) made->request.items.push_back({.where = &partitions.at(c - '0')});
+    return made;
+  };
+  struct Case {
+    std::vector<std::string> batches;
+    bool lookup;
+    int at_ms;
+    bool work;
+  };
+  for (const auto& [batches, lookup, at_ms, work] : {Case{{}, false, 0, false},
+                                                     {{"1", "2", "12"}, false, 99, false},
+                                                     {{"1", "2"}, false, 100, true},
+                                                     {{"2"}, false, 199, false},
+                                                     {{"1", "13"}, false, 0, true},
+                                                     {{"3"}, false, 0, true},
+                                                     {{}, true, 0, true}}) {
+    WriterQueue queue;
+    const Instant now = locking::BootClock::now();
+    queue.LeaveOut(*batch("1"), now + std::chrono::milliseconds(100));
+    queue.LeaveOut(*batch("22"), now + std::chrono::milliseconds(200));
+    for (const std::string& of : batches) queue.Push(batch(of));
+    if (lookup) queue.Push(std::make_unique<LookupBatch>());
+    EXPECT_EQ(queue.HasWork(now + std::chrono::milliseconds(at_ms)), work)
+        << ::testing::PrintToString(batches) << " at " << at_ms;
+  }
+}
+
 TEST(LookupTry, AnswersForAllAndNamesThoseThatWereLeftOut) {
   LookupBatch batch{{}, {"a", "b", "c", "d", "e"}, {}, 0};
   LookupTry asked(batch);

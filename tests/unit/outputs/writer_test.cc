@@ -208,6 +208,20 @@ TEST_F(WriterTest, ALookUpIsAnsweredAtOnceAndNamesTheIdsWhoseLogIsUnread) {
   writer_.Stop();
 }
 
+TEST_F(WriterTest, WhatIsLeftOutKeepsNoWorkOfOthersWaiting) {
+  OutputError error = ScriptedTable::Failed(WriteFailure::kUnavailable, "no broker answers");
+  error.later = {0};
+  table_.failures.assign(200, error);
+  const Items unread({1}, 1), others({2}, 2);
+  for (int i = 0; i < 200; ++i) Write(unread);
+  Write(others);
+  const auto began = std::chrono::steady_clock::now();
+  writer_.Start();
+  EXPECT_THAT(Results(201).back(), ElementsAre(kCommitted));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 200 * 100ms / 2);
+  writer_.Stop();
+}
+
 TEST_F(WriterTest, StopEndsAWaitAndWhatHasNoOutcomeIsDropped) {
   table_.failures.assign(1000, ScriptedTable::Failed(WriteFailure::kUnavailable, "away"));
   Write(Items{{1}});
