@@ -21,6 +21,14 @@ void PutOff(std::optional<OutputError>& all, OutputError error, std::size_t plac
 
 }  // namespace
 
+PositionMemory::Known& PositionMemory::Of(const PositionKey& key) {
+  Known& known = known_[key];
+  if (std::exchange(known.epoch, epoch_) == epoch_) return known;
+  known.same = {};
+  known.compared = known.before_write = false;
+  return known;
+}
+
 void PositionMemory::OnConnected() {
   for (auto& [key, known] : known_) known.row = false;
 }
@@ -31,7 +39,7 @@ bool PositionMemory::Knows(const PositionKey& key) const {
 }
 
 void PositionMemory::Learn(const PositionKey& key, const PositionAnchors& anchors) {
-  Known& known = known_[key];
+  Known& known = Of(key);
   for (const LogSample& one : anchors.all()) {
     if (known.seen && !known.anchors.Has(one)) Doubt(known, one);
   }
@@ -76,8 +84,8 @@ tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<Po
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     // A replay says nothing of where its partition's log is.
-    const Known& known = known_[parts[i].key];
-    if (!parts[i].newest || (known.written == epoch_ && known.doubted.empty())) continue;
+    const Known& known = Of(parts[i].key);
+    if (!parts[i].newest || (known.before_write && known.doubted.empty())) continue;
     from_here.push_back(FromHere(parts[i]));
     places.push_back(i);
   }
@@ -87,27 +95,28 @@ tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<Po
   std::optional<OutputError> later;
   for (std::size_t i = 0; i < from_here.size(); ++i) {
     const PositionKey& key = from_here[i].key;
-    Known& known = known_[key];
+    Known& known = Of(key);
     if (const std::optional<PositionRow>& row = (*rows)[i]) {
+      const std::vector<LogSample>& anchors = row->anchors.all();
       const bool reaches = !row->done.empty() && row->done.end() > from_here[i].ranges.first();
-      auto same = reaches || !known.doubted.empty() ? Compare(key, *row) : CompareNewest(key, *row);
+      // The ledger goes on where it ended, mostly: one record to read.
+      const bool newest = !reaches && known.doubted.empty() && !anchors.empty();
+      tl::expected<void, OutputError> same;
+      if (!newest) {
+        same = Compare(key, *row);
+      } else if (!known.compared || !known.same.Has(anchors.front())) {
+        same = CompareWith(key, {anchors.front()});
+      }
       if (!same && same.error().fatal) return same;
       if (!same) {
         PutOff(later, std::move(same.error()), places[i]);
         continue;
       }
     }
-    if (from_here[i].epoch >= epoch_) known.written = epoch_;
+    if (from_here[i].epoch >= epoch_) known.before_write = true;
   }
   if (later) return tl::unexpected(std::move(*later));
   return {};
-}
-
-// The ledger goes on where it ended, mostly: one record to read.
-tl::expected<void, OutputError> PositionMemory::CompareNewest(const PositionKey& key,
-                                                              const PositionRow& row) {
-  if (known_[key].compared == epoch_ || row.anchors.all().empty()) return {};
-  return CompareWith(key, {row.anchors.all().front()});
 }
 
 tl::expected<void, OutputError> PositionMemory::CompareWith(const PositionKey& key,
@@ -130,25 +139,25 @@ tl::expected<void, OutputError> PositionMemory::CompareWith(const PositionKey& k
 }
 
 void PositionMemory::Doubt(Known& known, const LogSample& record) const {
-  const bool same = known.compared == epoch_ && known.same.Has(record);
-  if (!terms_.read_log || same || std::ranges::find(known.doubted, record) != known.doubted.end())
-    return;
-  known.doubted.push_back(record);
+  if (!terms_.read_log || (known.compared && known.same.Has(record))) return;
+  if (std::ranges::find(known.doubted, record) == known.doubted.end()) {
+    known.doubted.push_back(record);
+  }
 }
 
 tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
                                                         const PositionRow& row) {
-  for (const LogSample& anchor : row.anchors.all()) Doubt(known_[key], anchor);
+  for (const LogSample& anchor : row.anchors.all()) Doubt(Of(key), anchor);
   return CompareDoubted(key, row.anchors);
 }
 
 tl::expected<void, OutputError> PositionMemory::CompareDoubted(const PositionKey& key,
                                                                const PositionAnchors& anchors) {
-  Known& known = known_[key];
-  const bool seen = known.compared == epoch_ && known.doubted.empty();
+  Known& known = Of(key);
+  const bool seen = known.compared && known.doubted.empty();
   if (!terms_.read_log || seen || Planted("another_log_is_not_noticed")) return {};
   if (auto same = CompareWith(key, known.doubted); !same) return same;
-  known.compared = epoch_;
+  known.compared = true;
   known.same = anchors;
   known.doubted.clear();
   return {};
@@ -162,43 +171,25 @@ bool PositionMemory::AnotherHasWritten(const Known& known, const PositionPart& p
   });
 }
 
-bool PositionMemory::IsOfFormerAssignment(const PositionPart& part) const {
-  return part.epoch < epoch_ && !Planted("former_assignment_is_not_compared");
-}
-
-// Where another has written, the partition may have been given away and be back.
-PositionMemory::Evidence PositionMemory::EvidenceFor(bool another, bool former,
-                                                     bool all_new_and_settled) {
-  if (former || (another && !Planted("own_anchors_are_news_to_nobody"))) {
-    return Evidence::kRowAndPart;
-  }
-  return all_new_and_settled && !another ? Evidence::kNone : Evidence::kRow;
-}
-
-// Of a partition that is another's by now, mostly: the others are not to wait for its leader.
-void PositionMemory::Postpone(Known& known) {
-  if (Planted("not_compared_is_forgotten")) known.doubted.clear();
-}
-
 // By then the part's anchors may have taken the place of those in `before`: what is to be compared
-// is kept here until it was.
+// is kept here until it was. Where another has written, the partition may have been given away and
+// be back.
 tl::expected<void, OutputError> PositionMemory::OnCommitted(const PositionPart& part,
                                                             const PositionRow& before) {
-  Known& known = known_[part.key];
+  Known& known = Of(part.key);
   const PositionRanges taken = part.ranges.Minus(before.done);
   const bool all_new = taken == part.ranges;
-  const Evidence evidence =
-      EvidenceFor(AnotherHasWritten(known, part, before), IsOfFormerAssignment(part),
-                  all_new && known.doubted.empty());
+  const bool another = AnotherHasWritten(known, part, before);
+  const bool former = part.epoch < epoch_ && !Planted("former_assignment_is_not_compared");
+  bool of_this_log = !former && (!another || Planted("own_anchors_are_news_to_nobody"));
   PositionAnchors after = before.anchors;
   if (!taken.empty()) after.Add(part.oldest, part.newest);
   Remember(known, after);
   Acknowledge(part, before.forgotten);
-  bool of_this_log = evidence != Evidence::kRowAndPart;
-  if (evidence != Evidence::kNone) {
-    const auto own = [&](const LogSample& one) { return part.oldest == one || part.newest == one; };
+  if (!of_this_log || !all_new || !known.doubted.empty()) {
     for (const LogSample& one : before.anchors.all()) {
-      if (!of_this_log || !own(one)) Doubt(known, one);
+      const bool own = part.oldest == one || part.newest == one;
+      if (!of_this_log || !own) Doubt(known, one);
     }
     if (!of_this_log && !taken.empty() && part.newest) {
       Doubt(known, *part.oldest);
@@ -206,7 +197,8 @@ tl::expected<void, OutputError> PositionMemory::OnCommitted(const PositionPart& 
     }
     auto same = CompareDoubted(part.key, before.anchors);
     if (!same && (!all_new || same.error().fatal)) return same;
-    if (!same) Postpone(known);
+    // Of a partition that is another's by now, mostly: the others are not to wait for its leader.
+    if (!same && Planted("not_compared_is_forgotten")) known.doubted.clear();
     of_this_log = of_this_log || same.has_value();
   }
   if (of_this_log && !taken.empty()) known.same.Add(part.oldest, part.newest);

@@ -105,12 +105,13 @@ class PositionMemory {
 
  private:
   struct Known {
-    bool row = false;         // it is there, as far as this connection knows
-    bool seen = false;        // it was, over whichever connection
-    PositionAnchors anchors;  // of the row, as it was last seen or written
-    std::optional<AssignmentEpoch> compared;
-    PositionAnchors same;  // found then in the log as it is, or read from it and written since
-    std::optional<AssignmentEpoch> written;  // its log was compared before the first write
+    bool row = false;           // it is there, as far as this connection knows
+    bool seen = false;          // it was, over whichever connection
+    PositionAnchors anchors;    // of the row, as it was last seen or written
+    AssignmentEpoch epoch = 0;  // that the next three are of
+    bool compared = false;
+    PositionAnchors same;       // found then in its log as it is, or read from it and written since
+    bool before_write = false;  // its log was compared before the first write
     // Written by another, or in a former assignment, and not compared since: perhaps of another
     // log.
     std::vector<LogSample> doubted;
@@ -118,20 +119,16 @@ class PositionMemory {
     std::int64_t forgotten = 0;
   };
 
-  enum class Evidence : std::uint8_t { kNone, kRow, kRowAndPart };
+  Known& Of(const PositionKey& key);
   [[nodiscard]] static bool AnotherHasWritten(const Known& known, const PositionPart& part,
                                               const PositionRow& before);
-  [[nodiscard]] bool IsOfFormerAssignment(const PositionPart& part) const;
-  [[nodiscard]] static Evidence EvidenceFor(bool another, bool former, bool all_new_and_settled);
-  static void Postpone(Known& known);
   // What BeforeWrite asks of a partition: what is done from the part on.
   [[nodiscard]] static PositionPart FromHere(const PositionPart& part);
-  tl::expected<void, OutputError> CompareNewest(const PositionKey& key, const PositionRow& row);
   tl::expected<void, OutputError> CompareWith(const PositionKey& key,
                                               const std::vector<LogSample>& known);
   static void Remember(Known& known, const PositionAnchors& anchors);
   void Doubt(Known& known, const LogSample& record) const;
-  // `anchors`: those of the row, all of which are the log's then.
+  // Compares what is doubted. Where it is the log's, all of `anchors`, which are the row's, are.
   tl::expected<void, OutputError> CompareDoubted(const PositionKey& key,
                                                  const PositionAnchors& anchors);
 

@@ -159,6 +159,19 @@ TEST_F(PositionMemoryTest, ReadingAgainWhatIsDoneReadsTheLogOnce) {
   EXPECT_EQ(reads_, 1);
 }
 
+TEST_F(PositionMemoryTest, WhatItHasWrittenItselfIsComparedOnceAnAssignmentToo) {
+  log_ = LogState{.end = 90, .records = {}};
+  memory_.OnAssignment(1);
+  EXPECT_TRUE(memory_.OnCommitted(Written(0, 9), PositionRow()));
+  EXPECT_EQ(reads_, 0);
+  const PositionRow row{.done = PositionRanges::Parse("{[0,9)}").value(),
+                        .anchors = PositionAnchors::Parse("8:1:1 0:1:1")};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(memory_.Compare(kKey, row));
+    EXPECT_EQ(reads_, 1);
+  }
+}
+
 TEST_F(PositionMemoryTest, AnotherLogIsFatalEachTimeItIsAsked) {
   log_ = LogState{.end = 9, .records = {{.offset = 8, .timestamp = 2, .content = 1}}};
   for (int i = 0; i < 2; ++i) {
