@@ -218,4 +218,10 @@ void AppendBytes(std::string_view bytes, std::string& sql) {
   sql.append("X'").append(ToHex(bytes)).push_back('\'');
 }
 
+std::string Quoted(std::string_view text) {
+  std::string quoted;
+  AppendText(text, quoted);
+  return quoted;
+}
+
 }  // namespace fencepost::consumer

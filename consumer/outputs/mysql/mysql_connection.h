@@ -103,5 +103,6 @@ inline std::uint64_t MysqlUnsigned(const MysqlConnection::Cell& cell) {
 // 'text', with what is special in it escaped. The session's text is UTF-8.
 void AppendText(std::string_view text, std::string& sql);
 void AppendBytes(std::string_view bytes, std::string& sql);  // X'6279746573'
+std::string Quoted(std::string_view text);
 
 }  // namespace fencepost::consumer

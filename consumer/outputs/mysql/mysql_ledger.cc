@@ -15,9 +15,7 @@ namespace fencepost::consumer {
 
 std::string MysqlOutput::OfIds(const std::vector<std::string>& ids, std::size_t begin,
                                std::size_t end) const {
-  std::string sql = "pipeline = ";
-  AppendText(pipeline_, sql);
-  sql += " AND record_id IN (";
+  std::string sql = "pipeline = " + Quoted(pipeline_) + " AND record_id IN (";
   for (std::size_t i = begin; i < end; ++i) {
     if (i > begin) sql += ", ";
     AppendBytes(ids[i], sql);
@@ -99,14 +97,11 @@ MysqlOutput::Answer<std::size_t> MysqlOutput::ForgetIds(const std::vector<std::s
 }
 
 MysqlOutput::Answer<bool> MysqlOutput::HasTopic(const std::string& topic) {
-  std::string sql = "SELECT 1 FROM " + target_.ledger + " WHERE pipeline = ";
-  AppendText(pipeline_, sql);
+  std::string sql = "SELECT 1 FROM " + target_.ledger + " WHERE pipeline = " + Quoted(pipeline_);
   if (terms_.by_position) {
-    sql += " AND done <> '{}' AND topic = ";
-    AppendBytes(topic, sql);
+    AppendBytes(topic, sql += " AND done <> '{}' AND topic = ");
   } else {
-    fmt::format_to(std::back_inserter(sql), " AND left(source, {}) = ", topic.size() + 1);
-    AppendText(topic + "/", sql);
+    sql += fmt::format(" AND left(source, {}) = {}", topic.size() + 1, Quoted(topic + "/"));
   }
   const auto found = Ask(sql + " LIMIT 1");
   if (!found) return tl::unexpected(found.error());
@@ -116,15 +111,11 @@ MysqlOutput::Answer<bool> MysqlOutput::HasTopic(const std::string& topic) {
 MysqlOutput::Answer<void> MysqlOutput::VisitOldRows(std::chrono::seconds keep,
                                                     const std::string& from, bool behind,
                                                     const std::function<bool(OldRow)>& visit) {
-  std::string sql =
-      "SELECT record_id, source, completed_at FROM " + target_.ledger + " WHERE pipeline = ";
-  AppendText(pipeline_, sql);
-  sql += behind ? " AND completed_at > " : " AND completed_at >= ";
-  AppendText(from.empty() ? "1000-01-01 00:00:00" : from, sql);
-  sql +=
-      fmt::format(" AND completed_at < now(6) - INTERVAL {} SECOND ORDER BY completed_at LIMIT {}",
-                  keep.count(), kPruneWindow);
-  const auto rows = Ask(sql);
+  const auto rows = Ask(fmt::format(
+      "SELECT record_id, source, completed_at FROM {} WHERE pipeline = {} AND completed_at {} {}"
+      " AND completed_at < now(6) - INTERVAL {} SECOND ORDER BY completed_at LIMIT {}",
+      target_.ledger, Quoted(pipeline_), behind ? ">" : ">=",
+      Quoted(from.empty() ? "1000-01-01 00:00:00" : from), keep.count(), kPruneWindow));
   if (!rows) return tl::unexpected(rows.error());
   for (const auto& row : *rows) {
     if (!visit({*row[0], *row[1], *row[2]})) break;
@@ -133,9 +124,9 @@ MysqlOutput::Answer<void> MysqlOutput::VisitOldRows(std::chrono::seconds keep,
 }
 
 MysqlOutput::Answer<std::size_t> MysqlOutput::DeleteRows(const std::vector<OldRow>& rows) {
-  std::string sql = "DELETE FROM " + target_.ledger + " WHERE pipeline = ";
-  AppendText(pipeline_, sql);
-  sql += " AND (record_id, completed_at) IN (";
+  std::string sql =
+      fmt::format("DELETE FROM {} WHERE pipeline = {} AND (record_id, completed_at) IN (",
+                  target_.ledger, Quoted(pipeline_));
   for (const OldRow& row : rows) {
     sql += &row == &rows.front() ? "(" : ", (";
     AppendBytes(row.id, sql);

@@ -14,12 +14,6 @@
 namespace fencepost::consumer {
 namespace {
 
-std::string Quoted(std::string_view text) {
-  std::string quoted;
-  AppendText(text, quoted);
-  return quoted;
-}
-
 constexpr unsigned kNoTable = 1146;
 constexpr unsigned kDenied = 1142;
 
