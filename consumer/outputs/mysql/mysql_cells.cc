@@ -17,19 +17,10 @@ std::optional<std::string> InUtc(std::string_view text) {
   return utc;
 }
 
-Converted ToTime(Conversion unit, const MysqlColumn& to, std::string& text, std::size_t at) {
-  const auto point = PointInTimeOf(std::string_view(text).substr(at), unit);
-  if (!point) return tl::unexpected(point.error());
-  text.resize(at);
-  if (to.type == MysqlType::kDate) {
-    AppendDate(*point, text);
-  } else if (to.type == MysqlType::kDateTime) {
-    AppendDateTime(*point, ' ', to.digits, text);
-  } else {
-    AppendDateTime(*point, 'T', 9, text);
-    text += 'Z';
-  }
-  return {};
+TimeForm TimeFormOf(const MysqlColumn& to) {
+  if (to.type == MysqlType::kDate) return {.date = true};
+  if (to.type != MysqlType::kDateTime) return {};
+  return {.separator = ' ', .digits = to.digits, .zone = false};
 }
 
 }  // namespace
@@ -39,7 +30,9 @@ Converted MysqlCells::Convert(std::size_t column, std::optional<JsonType> type, 
   const MysqlColumn& to = (*columns_)[column];
   const Column& from = shape_->columns[column];
   const std::string_view cell = std::string_view(text).substr(at);
-  if (IsTime(from.conversion)) return ToTime(from.conversion, to, text, at);
+  if (IsTime(from.conversion)) {
+    return MakeCellTime(from.conversion, TimeFormOf(to), text, at);
+  }
   if (from.conversion != Conversion::kNone) {
     if (to.type == MysqlType::kBytes) return DecodeCell(from.conversion, text, at);
     return tl::unexpected<std::string>("is bytes, and the column is not binary");
@@ -57,7 +50,7 @@ Converted MysqlCells::Convert(std::size_t column, std::optional<JsonType> type, 
     text.replace(at, std::string::npos, cell == "true" ? "1" : "0");
   } else if (to.type == MysqlType::kDateTime) {
     if (from.selector.kind == Selector::Kind::kTimestamp) {
-      return ToTime(Conversion::kMillis, to, text, at);
+      return MakeCellTime(Conversion::kMillis, TimeFormOf(to), text, at);
     }
     if (const auto utc = InUtc(cell)) text.replace(at, std::string::npos, *utc);
   }

@@ -72,10 +72,6 @@ tl::expected<void, std::string> BatchRows::EvaluateRow(const WriteItem& item,
   return {};
 }
 
-tl::expected<void, std::string> BatchRows::Evaluate(const WriteItem& item) {
-  return ForEachValue(item, [&](const ItemValue& value) { return EvaluateRow(item, value); });
-}
-
 void BatchRows::Clear() {
   text_.clear();
   cells_.clear();
@@ -98,7 +94,9 @@ tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& it
     const std::size_t begin = text_.size();
     const std::size_t first_row = rows_.size();
     const WriteItem& item = items[end];
-    if (auto done = Evaluate(item); !done) {
+    const auto done =
+        ForEachValue(item, [&](const ItemValue& value) { return EvaluateRow(item, value); });
+    if (!done) {
       outcomes[end] = {.result = WriteResult::kBadRecord,
                        .detail = OneLine(done.error(), 1000),
                        .shown = OneLine(done.error(), 1000)};

@@ -115,7 +115,6 @@ class BatchRows {
     return std::string_view(text_).substr(span.at, span.size);
   }
   void Clear();
-  tl::expected<void, std::string> Evaluate(const WriteItem& item);
   tl::expected<void, std::string> EvaluateRow(const WriteItem& item, const ItemValue& value);
   tl::expected<void, std::string> EvaluateCell(std::size_t column, bool must_stand);
   void Sort();

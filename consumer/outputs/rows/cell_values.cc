@@ -53,22 +53,13 @@ std::optional<std::string> FromAnyBase64(std::string_view text) {
   return bytes;
 }
 
-std::optional<int> HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return std::nullopt;
-}
-
 std::optional<std::string> FromHex(std::string_view text) {
   if (text.size() % 2 != 0) return std::nullopt;
   std::string bytes;
-  bytes.reserve(text.size() / 2);
-  for (std::size_t i = 0; i < text.size(); i += 2) {
-    const auto high = HexDigit(text[i]);
-    const auto low = HexDigit(text[i + 1]);
-    if (!high || !low) return std::nullopt;
-    bytes.push_back(static_cast<char>(*high * 16 + *low));
+  for (const char *at = text.data(), *end = at + text.size(); at != end; at += 2) {
+    unsigned char byte = 0;
+    if (std::from_chars(at, at + 2, byte, 16).ptr != at + 2) return std::nullopt;
+    bytes.push_back(static_cast<char>(byte));
   }
   return bytes;
 }
@@ -158,6 +149,20 @@ tl::expected<void, std::string> DecodeCell(Conversion encoding, std::string& tex
   const auto bytes = Decoded(std::string_view(text).substr(at), encoding);
   if (!bytes) return tl::unexpected(bytes.error());
   text.replace(at, std::string::npos, *bytes);
+  return {};
+}
+
+tl::expected<void, std::string> MakeCellTime(Conversion unit, const TimeForm& form,
+                                             std::string& text, std::size_t at) {
+  const auto point = PointInTimeOf(std::string_view(text).substr(at), unit);
+  if (!point) return tl::unexpected(point.error());
+  text.resize(at);
+  if (form.date) {
+    AppendDate(*point, text);
+    return {};
+  }
+  AppendDateTime(*point, form.separator, form.digits, text);
+  if (form.zone) text += 'Z';
   return {};
 }
 

@@ -40,6 +40,15 @@ std::string ToHex(std::string_view bytes);
 // --- what becomes of a cell, text[at, …): CellTypes::Convert ---
 // Those bytes, as `encoding` says.
 tl::expected<void, std::string> DecodeCell(Conversion encoding, std::string& text, std::size_t at);
+// How a time is written: in full, or as these say.
+struct TimeForm {
+  bool date = false;  // nothing else
+  char separator = 'T';
+  int digits = 9;    // behind the seconds
+  bool zone = true;  // Z, of UTC
+};
+tl::expected<void, std::string> MakeCellTime(Conversion unit, const TimeForm& form,
+                                             std::string& text, std::size_t at);
 // A JSON number that is whole, as its digits.
 tl::expected<void, std::string> MakeCellWhole(std::int64_t least, std::int64_t most,
                                               std::string& text, std::size_t at);

@@ -30,16 +30,10 @@ std::optional<RowProblem> TakeKey(const RowRules& rules, RowShape& shape) {
     if (shape.IsKey(*place)) return RowProblem{fmt::format("key names {} twice", name), ""};
     shape.key.push_back(*place);
   }
-  if (!shape.key.empty()) return std::nullopt;
-  if (shape.updates()) {
-    return RowProblem{"on_conflict: update needs to know which columns name a row",
-                      "add key: [COLUMN, …]"};
-  }
-  if (shape.deletes()) {
-    return RowProblem{"on_null_value: delete needs to know which columns name a row",
-                      "add key: [COLUMN, …]"};
-  }
-  return std::nullopt;
+  if (!shape.key.empty() || (!shape.updates() && !shape.deletes())) return std::nullopt;
+  return RowProblem{fmt::format("{} needs to know which columns name a row",
+                                shape.updates() ? "on_conflict: update" : "on_null_value: delete"),
+                    "add key: [COLUMN, …]"};
 }
 
 std::optional<RowProblem> TakeFence(const RowRules& rules, RowShape& shape) {

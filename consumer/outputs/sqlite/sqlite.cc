@@ -47,15 +47,7 @@ tl::expected<void, std::string> SqliteCells::Convert(std::size_t column,
                                                      std::optional<JsonType> /*type*/,
                                                      std::string& text, std::size_t at) {
   const Conversion conversion = shape_.columns[column].conversion;
-  const std::string_view cell = std::string_view(text).substr(at);
-  if (IsTime(conversion)) {
-    const auto point = PointInTimeOf(cell, conversion);
-    if (!point) return tl::unexpected(point.error());
-    text.resize(at);
-    AppendDateTime(*point, 'T', 6, text);
-    text += 'Z';
-    return {};
-  }
+  if (IsTime(conversion)) return MakeCellTime(conversion, {.digits = 6}, text, at);
   if (conversion != Conversion::kNone) {
     if (auto decoded = DecodeCell(conversion, text, at); !decoded) return decoded;
   }
