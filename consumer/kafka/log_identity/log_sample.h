@@ -3,7 +3,7 @@
 // offsets, and librdkafka 2.0.2 knows neither topic ids nor the leader epochs of committed offsets.
 // So what counts as done is stored with samples of its log: offsets in their metadata
 // (log_samples.h), the ledger's rows by position in their anchors
-// (consumer/outputs/ledger/position_anchors.h). Values; no I/O.
+// (consumer/outputs/ledger/position_memory.h). Values; no I/O.
 #pragma once
 
 #include <cstdint>

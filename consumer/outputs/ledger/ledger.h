@@ -34,8 +34,7 @@ struct LedgerTable {
   std::span<const LedgerColumn> columns;
   std::string_view key;  // the columns of the primary key
   bool updates = false;  // its rows are changed
-  // What makes it. The first two are the statements of deploy/*/ledger.sql (tests compare what they
-  // make).
+  // What makes it.
   const char* postgres = nullptr;
   const char* mysql = nullptr;
   const char* sqlite = nullptr;
@@ -55,14 +54,6 @@ struct LedgerTerms {
   bool by_position = false;   // likewise
   MissingLedger missing = MissingLedger::kCreate;
 };
-// "ledger_missing". `ddl`: the file that makes one; empty: a worker always may.
-OutputError LedgerMissing(std::string_view table, const std::string& where, std::string_view ddl);
-// "ledger_gone", fatal.
-OutputError LedgerGone(std::string_view table, std::string where);
-// The other ledger than the one that is read has rows of the pipeline, of an older version or
-// another record_id, and this one has none yet. Nobody reads them, and what they have as done would
-// be done again.
-OutputError OtherRowsLeft(std::string_view pipeline, std::string where, bool by_position);
 
 // A row by position holds no range list that can be read. Taken for empty, every effect would
 // happen again; so it is waited for.

@@ -11,7 +11,6 @@
 
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/ledger/lost_commit_detector.h"
-#include "consumer/outputs/ledger/position_changes.h"
 #include "consumer/outputs/ledger/position_memory.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/rows/batch_rows.h"

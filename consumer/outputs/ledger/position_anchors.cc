@@ -1,4 +1,4 @@
-#include "consumer/outputs/ledger/position_anchors.h"
+#include "consumer/outputs/ledger/position_memory.h"
 
 #include <algorithm>
 #include <bit>

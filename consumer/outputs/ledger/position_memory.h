@@ -8,15 +8,41 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tl/expected.hpp>
 
+#include "consumer/kafka/log_identity/log_sample.h"
 #include "consumer/outputs/ledger/lost_commit_detector.h"
-#include "consumer/outputs/ledger/position_anchors.h"
 #include "consumer/outputs/ledger/position_batch.h"
+#include "consumer/outputs/rows/batch_rows.h"
 
 namespace fencepost::consumer {
+
+// Samples of a few of the records of a partition that are done, kept beside its done offsets: they
+// tell whether its log is still the one that those were counted in. A value.
+//
+// The newest one and some before it, at distances that grow as powers of 16, so that some are left
+// where compaction takes the newer ones; at most kMost.
+class PositionAnchors {
+ public:
+  static constexpr std::size_t kMost = 8;
+
+  void Add(const LogSample& record);
+  // Of a batch, whose newest one may be of another log by then than its oldest.
+  void Add(const std::optional<LogSample>& oldest, const std::optional<LogSample>& newest);
+  [[nodiscard]] const std::vector<LogSample>& all() const { return all_; }  // the newest first
+  [[nodiscard]] bool Has(const LogSample& record) const;
+  // "OFFSET:TIMESTAMP:CONTENT …", the newest first.
+  [[nodiscard]] std::string Text() const;
+  // What it cannot read it leaves out.
+  static PositionAnchors Parse(std::string_view text);
+  bool operator==(const PositionAnchors&) const = default;
+
+ private:
+  std::vector<LogSample> all_;
+};
 
 // A row of the database, as far as it was asked for.
 struct PositionRow {
@@ -138,5 +164,49 @@ class PositionMemory {
   std::map<PositionKey, Known> known_;
   locking::WallTime complete_at_{};
 };
+
+// What a transaction does to the rows of its partitions, where the database keeps ranges as a text:
+// it reads the rows under their locks, asks here what is new, and stores what has changed.
+class PositionChanges {
+ public:
+  explicit PositionChanges(PositionMemory& memory) : memory_(memory) {}
+
+  // The records of a batch; `parts`: the rows to read, one each, in the order to lock them in.
+  void Fill(const BatchRows& rows) { batch_.Fill(rows); }
+  [[nodiscard]] const std::vector<PositionPart>& parts() const { return batch_.parts(); }
+  [[nodiscard]] std::size_t part(std::size_t record) const { return batch_.part(record); }
+  [[nodiscard]] Offset offset(std::size_t record) const { return batch_.offset(record); }
+
+  // Whether the logs of its partitions are those that their rows know (PositionMemory).
+  tl::expected<void, OutputError> BeforeWrite(const PositionMemory::ReadRows& read) {
+    return OfItems(memory_.BeforeWrite(parts(), read));
+  }
+
+  // --- under the locks, in this order ---
+  void OnLocked(std::vector<std::optional<PositionRow>> rows) { before_ = std::move(rows); }
+  // What is to be said of a record that was done before; nullopt: it is new, and counts as done.
+  [[nodiscard]] std::optional<WriteOutcome> DoneBefore(std::size_t record,
+                                                       const WriteItem& item) const;
+  // The rows to store, by their keys, all of whose new records count as done now.
+  struct Change {
+    const PositionKey& key;
+    PositionRow row;
+  };
+  [[nodiscard]] std::vector<Change> Changed(std::string_view now) const;
+  // --- and once it is committed ---
+  // The error: it stands, but its outcomes must not be told.
+  tl::expected<void, OutputError> OnCommitted();
+
+ private:
+  // `later`, which are parts, as items.
+  [[nodiscard]] tl::expected<void, OutputError> OfItems(tl::expected<void, OutputError> of) const;
+
+  PositionMemory& memory_;
+  PositionBatch batch_;
+  std::vector<std::optional<PositionRow>> before_;  // one a part
+};
+
+// Takes the ranges out of what is done; how many offsets of them were. 0: the row is as it was.
+std::size_t TakeBack(const PositionRanges& ranges, PositionRow& row);
 
 }  // namespace fencepost::consumer

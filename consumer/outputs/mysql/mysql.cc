@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/mysql/mysql_effects.h"
 #include "consumer/outputs/mysql/mysql_output.h"
 
 namespace fencepost::consumer {

@@ -1,9 +1,8 @@
-#include "consumer/outputs/mysql/mysql_effects.h"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "consumer/outputs/mysql/mysql_output.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {

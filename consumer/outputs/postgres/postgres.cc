@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/ports/ledger_duplicate.h"
+#include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/postgres/postgres_output.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 
@@ -17,7 +18,7 @@ std::size_t Characters(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-// RestSql told it, in the third place after BEGIN and the write.
+// postgres_rest told it, in the third place after BEGIN and the write.
 bool IsIdConflict(const PgFailure& failure) {
   return failure.kind == PgFailure::Kind::kServer && failure.answered == 2 &&
          failure.sqlstate == kOtherContentState;
@@ -85,10 +86,13 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
   if (terms_.by_position) {
     memory_.OnConnected();
     const std::vector<Oid> keys{kTextOid, kTextArrayOid, kTextArrayOid, kInt8ArrayOid};
-    prepare(insert_statement_, "fencepost_insert", InsertPositionsSql(target_), keys);
-    prepare(lock_statement_, "fencepost_lock", LockPositionsSql(target_), keys);
+    prepare(insert_statement_, "fencepost_insert",
+            ForLedger(target_, sql::postgres_insert_positions), keys);
+    prepare(lock_statement_, "fencepost_lock", ForLedger(target_, sql::postgres_lock_positions),
+            keys);
   } else {
-    prepare(rest_statement_, "fencepost_rest", RestSql(target_), {kTextOid, kBoolOid});
+    prepare(rest_statement_, "fencepost_rest", ForLedger(target_, sql::postgres_rest),
+            {kTextOid, kBoolOid});
   }
   if (!done || !shape_->deletes()) return done;
   // A deletion looks its rows up, and a plan made while the table was small would read all of it.
@@ -103,11 +107,14 @@ PostgresOutput::Answer<void> PostgresOutput::WriteRows(Outcomes& outcomes) {
   const auto written = WriteNew(outcomes);
   if (!written) return tl::unexpected(written.error());
   if (*written) return {};
+  // Another content under the id of a chained record rolls all of it back.
   bool chained = false;
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     chained = chained || rows_.item(record).chain != 0;
   }
-  const auto answers = Transaction(chained);
+  const auto answers = connection_.Transact(
+      {FilledWrite(Ids::kAny),
+       {rest_statement_.c_str(), {{.data = pipeline_.c_str()}, {.data = chained ? "t" : "f"}}}});
   if (answers) return Judge(*answers, outcomes);
   if (IsIdConflict(answers.error())) return Conflicts(outcomes);
   return tl::unexpected(Refused(answers.error()));
@@ -126,13 +133,6 @@ PostgresOutput::Answer<bool> PostgresOutput::WriteNew(Outcomes& outcomes) {
   if (FailureOf(failure) != WriteFailure::kRefused) return tl::unexpected(Refused(failure));
   careful_ = kCarefulFor;
   return false;
-}
-
-tl::expected<std::vector<PgResult>, PgFailure> PostgresOutput::Transaction(bool chained) {
-  const PgConnection::Step write = FilledWrite(Ids::kAny);
-  const PgParam if_chained{.data = chained ? "t" : "f"};
-  return connection_.Transact(
-      {write, {rest_statement_.c_str(), {{.data = pipeline_.c_str()}, if_chained}}});
 }
 
 // Pruned or forgotten meanwhile. What was committed is found as our own when it is written again.
@@ -155,12 +155,6 @@ PgConnection::Step PostgresOutput::WriteStep(Ids ids) const {
 
 PgConnection::Step PostgresOutput::FilledWrite(Ids ids) {
   PgConnection::Step write = WriteStep(ids);
-  FillLedgerRows(write);
-  AddRows(write);
-  return write;
-}
-
-void PostgresOutput::FillLedgerRows(PgConnection::Step& write) {
   const std::size_t length = rows_.size();
   arrays_[0].Begin(kTextOid, length);
   arrays_[1].Begin(kInt8Oid, length);
@@ -174,6 +168,8 @@ void PostgresOutput::FillLedgerRows(PgConnection::Step& write) {
     arrays_[3].Add(item.crc);
   }
   for (std::size_t i = 0; i < 4; ++i) write.params.push_back(arrays_[i].Param());
+  AddRows(write);
+  return write;
 }
 
 // The rows' cells, one array a column; where there is not one row a record, before them which

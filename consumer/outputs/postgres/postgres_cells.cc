@@ -1,4 +1,4 @@
-#include "consumer/outputs/postgres/postgres_cells.h"
+#include "consumer/outputs/postgres/postgres_schema.h"
 
 #include <iterator>
 #include <limits>
@@ -100,21 +100,10 @@ PgElement ElementOf(Oid type) {
   return IsInteger(type) ? PgElement::kInteger : PgElement::kText;
 }
 
-// What `unit` makes of a number, for a column of this type.
-tl::expected<void, std::string> ConvertTime(Conversion unit, Oid type, std::string& text,
-                                            std::size_t at) {
-  const auto point = PointInTimeOf(std::string_view(text).substr(at), unit);
-  if (!point) return tl::unexpected(point.error());
-  text.resize(at);
-  if (type == kDate) {
-    AppendDate(*point, text);
-    return {};
-  }
-  const bool plain = type == kTimestamp;
-  AppendDateTime(*point, plain ? ' ' : 'T', type == kTimestamp || type == kTimestamptz ? 6 : 9,
-                 text);
-  if (!plain) text += 'Z';
-  return {};
+TimeForm TimeFormOf(Oid type) {
+  if (type == kDate) return {.date = true};
+  if (type == kTimestamp) return {.separator = ' ', .digits = 6, .zone = false};
+  return {.digits = type == kTimestamptz ? 6 : 9};
 }
 
 }  // namespace
@@ -139,7 +128,9 @@ tl::expected<void, std::string> PgCells::Convert(std::size_t column, std::option
                                                  std::string& text, std::size_t at) {
   const PgColumn& to = (*columns_)[column];
   const Column& from = shape_->columns[column];
-  if (IsTime(from.conversion)) return ConvertTime(from.conversion, to.base, text, at);
+  if (IsTime(from.conversion)) {
+    return MakeCellTime(from.conversion, TimeFormOf(to.base), text, at);
+  }
   if (from.conversion != Conversion::kNone) {
     if (to.bytes()) return DecodeCell(from.conversion, text, at);
     return tl::unexpected<std::string>("is bytes, and the column is not bytea");

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "consumer/outputs/failure_text.h"
+#include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
 #include "locking/base/check.h"
 
@@ -23,17 +24,6 @@ using std::chrono::seconds;
 constexpr seconds kConnectLimit{15};
 // Above statement_timeout, so that the server's own, clearer error comes first where it can answer.
 constexpr seconds kCallLimit{30};
-
-// lock_timeout: another session that sits on our rows is reported, not waited for without end.
-// Limits of the role or the dsn that are stricter stay. synchronous_commit: what was acknowledged
-// must survive; remote_apply is stronger than `on` and stays.
-constexpr const char* kSessionSettings =
-    "SELECT set_config(name, ours, false) FROM pg_settings JOIN (VALUES"
-    " ('idle_in_transaction_session_timeout', '10000'), ('lock_timeout', '10000'),"
-    " ('statement_timeout', '25000')) AS limits(name, ours) USING (name)"
-    " WHERE setting::bigint = 0 OR setting::bigint > ours::bigint;"
-    "SELECT set_config('synchronous_commit', 'on', false)"
-    " WHERE current_setting('synchronous_commit') <> 'remote_apply'";
 
 void IgnoreNotice(void* /*unused*/, const PGresult* /*notice*/) {}
 
@@ -221,7 +211,7 @@ tl::expected<void, PgFailure> PgConnection::Handshake(Clock::time_point deadline
 }
 
 tl::expected<void, PgFailure> PgConnection::SetUpSession() {
-  if (auto done = Query(kSessionSettings); !done) return tl::unexpected(Dropped(done.error()));
+  if (auto done = Query(sql::postgres_session); !done) return tl::unexpected(Dropped(done.error()));
   // Newer servers can do more about a client that is gone or frozen in the middle of sending.
   std::vector<const char*> more;
   if (server_version() >= 140000) more.push_back("SET client_connection_check_interval = '1s'");

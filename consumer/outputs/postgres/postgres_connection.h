@@ -56,6 +56,26 @@ struct PgFailure {
   [[nodiscard]] const std::string& Shown() const { return shown.empty() ? text : shown; }
 };
 
+// What is behind an error of this class as a rule, " (…)"; empty: nothing that is known.
+std::string_view UsualCause(std::string_view sqlstate);
+
+// What PostgreSQL tells about an error; empty: nothing.
+struct PgErrorFields {
+  std::string sqlstate;
+  std::string message;
+  std::string context;
+  std::string schema;
+  std::string table;
+  std::string column;
+  std::string constraint;
+  std::string datatype;
+};
+
+// The same without anything of a record: the beginning of PostgreSQL's own message or, where a
+// function or an extension wrote the message, the condition's name; and the names of what refused.
+// Never the DETAIL, which holds whole rows.
+std::string WithoutRecord(const PgErrorFields& fields);
+
 // What it says about the records of a transaction.
 WriteFailure FailureOf(const PgFailure& failure);
 // Deadlock or serialization: nothing was written, and the same again may well succeed.

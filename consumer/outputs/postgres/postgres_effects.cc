@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 
 namespace fencepost::consumer {
@@ -84,20 +85,10 @@ class Effects {
         " ORDER BY {0}, step, {1} DESC NULLS LAST, ord)"
         " UNION ALL SELECT {0}, {1}, 0, false, NULL FROM standing) s)",
         keys, fence, standing, target_.table, SameKey("d"));
-    constexpr std::string_view kWalk =
-        "walk AS (SELECT n, 0::bigint AS step, coalesce(max(height) FILTER (WHERE step = 0), 0)"
-        " AS height, NULL::bigint AS ord, false AS gone FROM step GROUP BY n"
-        " UNION ALL SELECT w.n, s.step,"
-        " CASE WHEN s.height <= w.height THEN w.height WHEN s.del THEN 0 ELSE s.height END,"
-        " CASE WHEN s.height <= w.height THEN w.ord WHEN s.del THEN NULL ELSE s.ord END,"
-        " w.gone OR (s.del AND w.height > 0 AND s.height > w.height)"
-        " FROM walk w JOIN step s ON s.n = w.n AND s.step = w.step + 1),"
-        " left_over AS MATERIALIZED"
-        " (SELECT DISTINCT ON (n) n, ord, gone FROM walk ORDER BY n, walk.step DESC)";
     return fmt::format(
         "{}, {}, {}, gone AS (DELETE FROM {} AS t USING (SELECT s.* FROM left_over l"
         " JOIN step s ON s.n = l.n AND s.step = 1 WHERE l.gone) d WHERE {} RETURNING 1)",
-        rows, steps, kWalk, target_.table, SameKey("d"));
+        rows, steps, sql::postgres_walk, target_.table, SameKey("d"));
   }
 
   // Which rows are left when deletions and upserts of one key are weighed by their fences.

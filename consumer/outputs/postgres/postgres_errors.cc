@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "consumer/json/json_digest.h"
+#include "consumer/outputs/failure_text.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
 
 namespace fencepost::consumer {
@@ -22,6 +23,7 @@ constexpr std::array<std::string_view, 2> kRetry{"40001", "40P01"};
 constexpr std::array<std::string_view, 2> kTooSlow{"57014", "25P04"};
 constexpr std::array<std::string_view, 11> kOfServer{"08", "25", "28", "3D",    "40",   "53",
                                                      "55", "57", "58", "XX001", "XX002"};
+constexpr std::size_t kInWords = 9;  // of them, the first
 constexpr const char* kCompare = "compare the table with output.postgres in the pipeline file";
 
 // What the operator is told of an SQLSTATE, by how it begins. The first that fits.
@@ -53,7 +55,94 @@ constexpr std::array<Meaning, 9> kMeanings{{
 // else had the session. A pooler does that.
 bool LostStatement(std::string_view state) { return state == "26000" || state == "42P05"; }
 
+// As appendix A of PostgreSQL's manual names them: those that data can cause, and those that a
+// function is likely to raise on purpose.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 34> kConditions{
+    {{"21000", "cardinality_violation"},
+     {"22001", "string_data_right_truncation"},
+     {"22003", "numeric_value_out_of_range"},
+     {"22004", "null_value_not_allowed"},
+     {"22007", "invalid_datetime_format"},
+     {"22008", "datetime_field_overflow"},
+     {"22012", "division_by_zero"},
+     {"22021", "character_not_in_repertoire"},
+     {"22023", "invalid_parameter_value"},
+     {"22032", "invalid_json_text"},
+     {"22P02", "invalid_text_representation"},
+     {"22P03", "invalid_binary_representation"},
+     {"22P05", "untranslatable_character"},
+     {"23000", "integrity_constraint_violation"},
+     {"23502", "not_null_violation"},
+     {"23503", "foreign_key_violation"},
+     {"23505", "unique_violation"},
+     {"23514", "check_violation"},
+     {"23P01", "exclusion_violation"},
+     {"40001", "serialization_failure"},
+     {"40P01", "deadlock_detected"},
+     {"42501", "insufficient_privilege"},
+     {"42601", "syntax_error"},
+     {"42704", "undefined_object"},
+     {"42883", "undefined_function"},
+     {"42P01", "undefined_table"},
+     {"44000", "with_check_option_violation"},
+     {"55000", "object_not_in_prerequisite_state"},
+     {"55P03", "lock_not_available"},
+     {"57014", "query_canceled"},
+     {"P0001", "raise_exception"},
+     {"P0002", "no_data_found"},
+     {"P0003", "too_many_rows"},
+     {"XX000", "internal_error"}}};
+
+std::string_view ConditionName(std::string_view state) {
+  const auto* found =
+      std::ranges::find(kConditions, state, &std::pair<std::string_view, std::string_view>::first);
+  return found == kConditions.end() ? "an error" : found->second;
+}
+
+// "PL/pgSQL function check_amount() line 3 at RAISE" → "check_amount()".
+std::string_view FunctionIn(std::string_view context) {
+  constexpr std::string_view kBefore = "PL/pgSQL function ";
+  if (!context.starts_with(kBefore)) return {};
+  context.remove_prefix(kBefore.size());
+  const auto end = std::min(context.find(" line "), context.find('\n'));
+  return end == std::string_view::npos ? std::string_view() : context.substr(0, end);
+}
+
+// In the words of the server itself: without a context no function or extension had a part in it.
+// Those that follow speak of places in tables, not of what is there.
+bool OwnWords(std::string_view context) { return context.empty() || context.starts_with("while "); }
+
+std::string What(const PgErrorFields& fields) {
+  constexpr std::array<std::string_view, 7> kOfData{"0A", "21", "22", "23", "42", "44", "54"};
+  const std::string_view state = fields.sqlstate;
+  if (OwnWords(fields.context)) {
+    // None of these looks at data, so their words are names alone.
+    if (StartsWith(state, std::span(kOfServer).first<kInWords>())) return fields.message;
+    std::string beginning = StartsWith(state, kOfData) ? BeforeQuotes(fields.message) : "";
+    if (!beginning.empty()) return beginning.append(UsualCause(state));
+  }
+  const std::string_view function = FunctionIn(fields.context);
+  if (function.empty()) return std::string(ConditionName(state));
+  return fmt::format("{} in function {}", ConditionName(state), function);
+}
+
 }  // namespace
+
+std::string_view UsualCause(std::string_view sqlstate) {
+  return sqlstate == "22008" ? " (of a number since 1970, convert says the unit)" : "";
+}
+
+std::string WithoutRecord(const PgErrorFields& fields) {
+  std::string shown = fmt::format("{} (SQLSTATE {}", What(fields), fields.sqlstate);
+  const auto add = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) shown += fmt::format(", {} {}", name, value);
+  };
+  add("table", fields.schema.empty() ? fields.table : fields.schema + "." + fields.table);
+  add("column", fields.column);
+  add("constraint", fields.constraint);
+  add("type", fields.datatype);
+  return ErrorText(shown + ")");
+}
 
 std::string PgStatementName(std::string_view name, const std::string& sql) {
   return fmt::format("{}_{:016x}", name, DigestText(JsonKind::kString, sql));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/postgres/postgres_output.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 #include "locking/base/check.h"
@@ -25,51 +26,45 @@ PostgresOutput::Answer<void> PostgresOutput::CheckIncarnation() {
 
 // Planned again each time, since what these look up grows: a plan made while the ledger was empty
 // would read all of it for every id.
-tl::expected<PgResult, PgFailure> PostgresOutput::OfIds(const std::string& sql, std::size_t begin,
-                                                        std::size_t end,
+tl::expected<PgResult, PgFailure> PostgresOutput::OfIds(const char* statement,
                                                         const std::vector<std::string>& ids) {
-  arrays_[0].Begin(kTextOid, end - begin);
-  for (std::size_t i = begin; i < end; ++i) arrays_[0].Add(std::string_view(ids[i]));
-  return connection_.QueryOnce(sql, Params(1));
-}
-
-PostgresOutput::Answer<PostgresOutput::Entries> PostgresOutput::LookUpIds(
-    const std::vector<std::string>& ids) {
-  Entries entries(ids.size());
-  if (auto done = LookUpRange(ids, 0, ids.size(), entries); !done) {
-    return tl::unexpected(done.error());
-  }
-  return entries;
+  arrays_[0].Begin(kTextOid, ids.size());
+  for (const std::string& id : ids) arrays_[0].Add(std::string_view(id));
+  return connection_.QueryOnce(ForLedger(target_, statement), Params(1));
 }
 
 // An id that the database's encoding does not know is in no row: the ids are all that this
 // statement is given, so an error about data (class 22) is an error about one of them.
-PostgresOutput::Answer<void> PostgresOutput::LookUpRange(
-    const std::vector<std::string>& ids, std::size_t begin, std::size_t end,
-    std::vector<std::optional<LedgerEntry>>& entries) {
-  const auto found = OfIds(LookupSql(target_), begin, end, ids);
+PostgresOutput::Answer<PostgresOutput::Entries> PostgresOutput::LookUpIds(
+    const std::vector<std::string>& ids) {
+  const auto found = OfIds(sql::postgres_lookup, ids);
   if (!found) {
     if (!found.error().sqlstate.starts_with("22")) return Failed(found.error());
-    if (end - begin == 1) return {};
-    const std::size_t middle = begin + (end - begin) / 2;
-    if (auto first = LookUpRange(ids, begin, middle, entries); !first) return first;
-    return LookUpRange(ids, middle, end, entries);
+    if (ids.size() == 1) return Entries(1);
+    const auto middle = ids.begin() + static_cast<std::ptrdiff_t>(ids.size() / 2);
+    auto first = LookUpIds({ids.begin(), middle});
+    if (!first) return first;
+    const auto rest = LookUpIds({middle, ids.end()});
+    if (!rest) return rest;
+    first->insert(first->end(), rest->begin(), rest->end());
+    return first;
   }
-  FENCEPOST_CHECK(PQntuples(found->get()) == static_cast<int>(end - begin), "a row an id");
+  FENCEPOST_CHECK(PQntuples(found->get()) == static_cast<int>(ids.size()), "a row an id");
+  Entries entries(ids.size());
   for (int r = 0; r < PQntuples(found->get()); ++r) {
     if (PQgetisnull(found->get(), r, 0) != 0) continue;
-    entries[begin + static_cast<std::size_t>(r)] =
+    entries[static_cast<std::size_t>(r)] =
         LedgerEntry{.token = locking::Token(PgNumber<std::uint64_t>(PgText(*found, r, 0))),
                     .crc = PgNumber<locking::ContentCrc>(PgText(*found, r, 1)),
                     .worker = std::string(PgText(*found, r, 2)),
                     .source = std::string(PgText(*found, r, 3)),
                     .completed_at = std::string(PgText(*found, r, 4))};
   }
-  return {};
+  return entries;
 }
 
 PostgresOutput::Answer<std::size_t> PostgresOutput::ForgetIds(const std::vector<std::string>& ids) {
-  const auto gone = OfIds(ForgetSql(target_), 0, ids.size(), ids);
+  const auto gone = OfIds(sql::postgres_forget, ids);
   if (!gone) return Failed(gone.error());
   return PgNumber<std::size_t>(PQcmdTuples(gone->get()));
 }
@@ -98,8 +93,9 @@ PostgresOutput::Answer<std::size_t> PostgresOutput::PruneIds(const PruneScope& s
   const std::string window = std::to_string(kPruneWindow);
   const auto text = [](const std::string& value) { return PgParam{.data = value.c_str()}; };
   const auto pruned = connection_.QueryOnce(
-      PruneSql(target_), {text(pipeline_), text(keep), text(most), text(window), text(prune_from_),
-                          topics.Param(), partitions.Param(), offsets.Param(), all_topics.Param()});
+      ForLedger(target_, sql::postgres_prune),
+      {text(pipeline_), text(keep), text(most), text(window), text(prune_from_), topics.Param(),
+       partitions.Param(), offsets.Param(), all_topics.Param()});
   if (!pruned) return tl::unexpected(Refused(pruned.error()));
   const auto gone = PgNumber<std::size_t>(PgText(*pruned, 0, 0));
   const auto seen = PgNumber<std::size_t>(PgText(*pruned, 0, 1));

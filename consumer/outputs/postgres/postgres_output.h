@@ -2,7 +2,11 @@
 // looks up, deletes and prunes, postgres_positions.cc has the ledger by position.
 #pragma once
 
+#include <arpa/inet.h>
+#include <endian.h>
+
 #include <array>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,13 +14,54 @@
 #include <vector>
 
 #include "consumer/outputs/ledger/ledger_output.h"
-#include "consumer/outputs/postgres/postgres_array.h"
-#include "consumer/outputs/postgres/postgres_cells.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 
 namespace fencepost::consumer {
+
+// An array parameter in PostgreSQL's binary format; keeps its memory from use to use.
+// One-dimensional: dimensions, has-null flag, element type, length, lower bound; then each element
+// as length (-1: NULL) and bytes; all big-endian.
+class BinaryArray {
+ public:
+  void Begin(Oid element, std::size_t length) {
+    bytes_.clear();
+    PutInt32(1);
+    PutInt32(1);  // there may be NULLs
+    PutInt32(static_cast<std::uint32_t>(element));
+    PutInt32(static_cast<std::uint32_t>(length));
+    PutInt32(1);
+  }
+  void Add(std::optional<std::string_view> element) {
+    if (!element) return PutInt32(0xffffffffu);
+    PutInt32(static_cast<std::uint32_t>(element->size()));
+    bytes_.append(*element);
+  }
+  void Add(std::uint64_t element) {
+    PutInt32(8);
+    const std::uint64_t big = htobe64(element);
+    char raw[sizeof big];
+    std::memcpy(raw, &big, sizeof big);
+    bytes_.append(raw, sizeof raw);
+  }
+  void Add(bool element) {
+    PutInt32(1);
+    bytes_.push_back(element ? '\1' : '\0');
+  }
+  [[nodiscard]] PgParam Param() const {
+    return {.data = bytes_.data(), .size = static_cast<int>(bytes_.size()), .binary = true};
+  }
+
+ private:
+  void PutInt32(std::uint32_t value) {
+    const std::uint32_t big = htonl(value);
+    char raw[sizeof big];
+    std::memcpy(raw, &big, sizeof big);
+    bytes_.append(raw, sizeof raw);
+  }
+  std::string bytes_;
+};
 
 class PostgresOutput final : public LedgerOutput {
  public:
@@ -53,23 +98,18 @@ class PostgresOutput final : public LedgerOutput {
   Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override;
   Answer<std::size_t> TakeBack(const Parts& parts) override;
   Answer<bool> HasTopic(const std::string& topic) override;
-  tl::expected<PgResult, PgFailure> OfIds(const std::string& sql, std::size_t begin,
-                                          std::size_t end, const std::vector<std::string>& ids);
+  tl::expected<PgResult, PgFailure> OfIds(const char* statement,
+                                          const std::vector<std::string>& ids);
   // All of rows_, as new ids. False: one of them may be known, nothing was written.
   Answer<bool> WriteNew(Outcomes& outcomes);
-  // All of rows_. `chained`: another content under one of the ids rolls it back.
-  tl::expected<std::vector<PgResult>, PgFailure> Transaction(bool chained);
   [[nodiscard]] bool plain() const;  // by the write for one row a record
   [[nodiscard]] PgConnection::Step WriteStep(Ids ids) const;
   [[nodiscard]] PgConnection::Step FilledWrite(Ids ids);  // by id
-  void FillLedgerRows(PgConnection::Step& write);
   void AddRows(PgConnection::Step& write);
   void TakeRows(Outcomes& outcomes) const;
   Answer<void> Judge(const std::vector<PgResult>& answers, Outcomes& outcomes);
   Answer<void> Conflicts(Outcomes& outcomes);
   [[nodiscard]] tl::unexpected<OutputError> RowIsGone(bool at_once) const;
-  Answer<void> LookUpRange(const std::vector<std::string>& ids, std::size_t begin, std::size_t end,
-                           std::vector<std::optional<LedgerEntry>>& entries);
 
   // --- by position ---
   Answer<void> WritePositions(Outcomes& outcomes);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/postgres/postgres_output.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 #include "locking/base/check.h"
@@ -16,17 +17,6 @@ namespace {
 
 // The places of the write's answer (LedgerByPosition in postgres_sql.cc).
 enum Field : int { kNumber, kKnown, kToken, kWorker, kAnchors, kForgotten };
-
-// Sessions of this pipeline that wait in a statement for the rest of what their client sends, for
-// as long as a transaction may take (transaction_timeout, PostgreSQL 17): it is frozen. Before 17
-// nothing else ends them, and the rows that they have locked stay locked.
-constexpr const char* kEndFrozen =
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
-    " AND usename = current_user AND pid <> pg_backend_pid()"
-    " AND regexp_replace(application_name, '/[^/]*$', '') ="
-    " regexp_replace(current_setting('application_name'), '/[^/]*$', '')"
-    " AND state = 'active' AND wait_event = 'ClientRead'"
-    " AND state_change < clock_timestamp() - interval '28 s'";
 
 PositionRow RowOf(const PgResult& result, int row) {
   auto done = PositionRanges::Parse(PgText(result, row, kKnown));
@@ -124,7 +114,7 @@ tl::unexpected<OutputError> PostgresOutput::PositionsRefused(PgFailure failure) 
   }
   // It waited for the row's lock for as long as a statement may take: no record is to blame.
   if (at_lock && failure.sqlstate == "57014") failure.sqlstate = "55P03";
-  if (at_lock && failure.sqlstate == "55P03") (void)connection_.Query(kEndFrozen);
+  if (at_lock && failure.sqlstate == "55P03") (void)connection_.Query(sql::postgres_end_frozen);
   return tl::unexpected(Refused(failure));
 }
 
@@ -133,7 +123,8 @@ PostgresOutput::Answer<PositionMemory::Rows> PostgresOutput::ReadPositions(const
   PositionMemory::Rows rows(parts.size());
   if (parts.empty()) return rows;
   FillKeys(parts);
-  const auto found = connection_.QueryOnce(ReadPositionsSql(target_), Params(4));
+  const auto found =
+      connection_.QueryOnce(ForLedger(target_, sql::postgres_read_positions), Params(4));
   if (!found) {
     if (!found.error().sqlstate.starts_with("22")) return Failed(found.error());
     if (parts.size() == 1) return rows;
@@ -155,7 +146,8 @@ PostgresOutput::Answer<PositionMemory::Rows> PostgresOutput::ReadPositions(const
 PostgresOutput::Answer<std::size_t> PostgresOutput::TakeBack(const Parts& parts) {
   if (parts.empty()) return 0;
   FillKeys(parts);
-  const auto gone = connection_.QueryOnce(TakeBackPositionsSql(target_), Params(4));
+  const auto gone =
+      connection_.QueryOnce(ForLedger(target_, sql::postgres_take_back_positions), Params(4));
   if (!gone) return Failed(gone.error());
   std::size_t count = 0;
   for (int r = 0; r < PQntuples(gone->get()); ++r) {

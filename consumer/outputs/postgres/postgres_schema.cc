@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/ledger/table_check.h"
 
 namespace fencepost::consumer {
@@ -27,15 +28,6 @@ enum About : int {
   kMayUpdate,
   kMayDelete,
 };
-constexpr const char* kFindRelation =
-    "SELECT c.oid, quote_ident(n.nspname) || '.' || quote_ident(c.relname), c.relkind,"
-    " has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'),"
-    " row_security_active(c.oid), c.relpersistence,"
-    " (SELECT string_agg(quote_ident(p.relname), ', ') FROM pg_partition_tree(c.oid) t"
-    "  JOIN pg_class p ON p.oid = t.relid WHERE p.relkind = 'f' OR p.relpersistence <> 'p'),"
-    " has_table_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE')"
-    " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)";
-
 enum ColumnField : int {
   kColumn,
   kBase,
@@ -51,41 +43,6 @@ enum ColumnField : int {
   kColumnSelect,
   kColumnUpdate,
 };
-// format_type with -1: `bpchar` and "bit", where without it is `character`, which means one.
-// kMustFill: NOT NULL, and neither a default nor a trigger that could fill it.
-constexpr const char* kReadColumns =
-    "SELECT a.attname, b.oid, format_type(b.oid, -1),"
-    " a.attgenerated <> '' OR a.attidentity = 'a', has_column_privilege($1::oid, a.attnum, "
-    "'INSERT'),"
-    " a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND t.typdefault IS NULL"
-    " AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = a.attrelid AND NOT g.tgisinternal"
-    "                 AND g.tgtype & 2 <> 0 AND g.tgtype & 4 <> 0),"
-    " (SELECT quote_ident(s.nspname) || '.' || quote_ident(l.collname) FROM pg_collation l"
-    "  JOIN pg_namespace s ON s.oid = l.collnamespace WHERE l.oid = a.attcollation"
-    "  AND l.collname <> 'default'), t.typcategory,"
-    " (WITH RECURSIVE x AS (SELECT e.typelem AS oid FROM pg_type e"
-    "   WHERE e.oid = b.oid AND e.typcategory = 'A'"
-    "   UNION ALL SELECT p.typbasetype FROM x JOIN pg_type p ON p.oid = x.oid AND p.typtype = 'd')"
-    "  SELECT x.oid FROM x JOIN pg_type p ON p.oid = x.oid WHERE p.typtype <> 'd'),"
-    " format_type(a.atttypid, a.atttypmod),"
-    " CASE WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND a.atttypmod > 4"
-    "  THEN a.atttypmod - 4 ELSE 0 END,"
-    " has_column_privilege($1::oid, a.attnum, 'SELECT'),"
-    " has_column_privilege($1::oid, a.attnum, 'UPDATE')"
-    " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid,"
-    " LATERAL (WITH RECURSIVE d AS (SELECT t.oid, t.typtype, t.typbasetype UNION ALL"
-    "   SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_type p ON d.typtype = 'd'"
-    "   AND p.oid = d.typbasetype) SELECT oid FROM d WHERE typtype <> 'd') b"
-    " WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
-
-constexpr const char* kReadUnique =
-    "SELECT i.indexrelid, a.attname FROM pg_index i"
-    " CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(number, n)"
-    " JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number"
-    " WHERE i.indrelid = $1::oid AND i.indisunique AND i.indisvalid AND i.indimmediate"
-    " AND i.indpred IS NULL AND i.indexprs IS NULL AND k.n <= i.indnkeyatts"
-    " ORDER BY i.indexrelid, k.n";
-
 constexpr int kMultirangeVersion = 140'000;
 
 std::string QuotedName(const std::vector<std::string>& parts) {
@@ -184,7 +141,7 @@ class PgCatalogue final : public Catalogue {
   }
 
   Facts Read(const std::string& quoted, std::vector<PgColumn>* columns) {
-    const auto about = connection_.Query(kFindRelation, {quoted});
+    const auto about = connection_.Query(sql::postgres_relation, {quoted});
     if (!about) return Failed(about.error());
     if (PQntuples(about->get()) == 0) return std::nullopt;
     const std::string_view kind = PgText(*about, 0, kKind);
@@ -205,7 +162,7 @@ class PgCatalogue final : public Catalogue {
 
   Answer<void> ReadColumns(const std::string& oid, TableFacts& facts,
                            std::vector<PgColumn>* columns) {
-    const auto found = connection_.Query(kReadColumns, {oid});
+    const auto found = connection_.Query(sql::postgres_columns, {oid});
     if (!found) return Failed(found.error());
     for (int row = 0; row < PQntuples(found->get()); ++row) {
       const auto text = [&](int field) { return std::string(PgText(*found, row, field)); };
@@ -240,7 +197,7 @@ class PgCatalogue final : public Catalogue {
       facts.unique.reset();
       return {};
     }
-    const auto found = connection_.Query(kReadUnique, {oid});
+    const auto found = connection_.Query(sql::postgres_unique, {oid});
     if (!found) return Failed(found.error());
     for (int row = 0; row < PQntuples(found->get()); ++row) {
       const bool same = row > 0 && PgText(*found, row, 0) == PgText(*found, row - 1, 0);

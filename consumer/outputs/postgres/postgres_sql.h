@@ -53,29 +53,13 @@ std::vector<Oid> RowsTypes(const PgTarget& target);
 // answers one row a partition: its number; which of its ranges were done before, token, worker and
 // anchors as they were before; and `forgotten`.
 
-// $1 pipeline, $2 clusters, $3 topics, $4 partitions: of all these three, in the order of the keys.
-std::string InsertPositionsSql(const PgTarget& target);
-// Locks the rows in the order of the parameters; where one is missing it is kRowsMissingState.
-std::string LockPositionsSql(const PgTarget& target);
+// A statement of consumer/outputs/sql, for the target's ledger.
+std::string ForLedger(const PgTarget& target, const char* statement);
+// What postgres_lock_positions fails with where a row is missing, and postgres_rest, chained, where
+// one has another checksum.
 inline constexpr std::string_view kRowsMissingState = "22P02";
-// And $5 ranges as text. What the write answers, and updated_at; no row where there is none.
-std::string ReadPositionsSql(const PgTarget& target);
-// The same parameters. Answers the ranges that were taken back, a row each.
-std::string TakeBackPositionsSql(const PgTarget& target);
-
-// $1 pipeline, $2 chained. In the same transaction, after the write: the record ids that it did not
-// insert, with the ledger's token, source and content_crc. Where there are any, the transaction
-// writes to the log, so that its COMMIT waits for the standbys that the found rows' own may still
-// wait for. Chained: a row with another checksum is the error kOtherContentState.
-std::string RestSql(const PgTarget& target);
 inline constexpr std::string_view kOtherContentState = "22P02";
-// $1 pipeline, $2 seconds to keep, $3 limit.
-std::string PruneSql(const PgTarget& target);
 // $1 pipeline, $2 topic. Of either ledger; a row, or none.
 std::string KnowsTopicSql(const PgTarget& target);
-// $1 pipeline, $2 record ids. A row an id, in their order: token, content_crc, worker, source,
-// completed_at; NULLs where there is no row.
-std::string LookupSql(const PgTarget& target);
-std::string ForgetSql(const PgTarget& target);
 
 }  // namespace fencepost::consumer

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "consumer/json/json_digest.h"
+#include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/ledger/table_check.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
 
@@ -22,17 +23,6 @@ std::string DollarQuoted(const std::string& text) {
   for (int i = 0; text.find(tag) != std::string::npos; ++i) tag = fmt::format("$fencepost{}$", i);
   return tag + text + tag;
 }
-
-// What a parameter's type is called, and what it is below any domains.
-constexpr const char* kReadType =
-    "WITH RECURSIVE d AS (SELECT oid, typtype, typbasetype FROM pg_type WHERE oid = $1::oid"
-    " UNION ALL SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_type p ON d.typtype = 'd'"
-    " AND p.oid = d.typbasetype)"
-    " SELECT d.oid, format_type($1::oid, -1), (WITH RECURSIVE x AS (SELECT e.typelem AS oid"
-    "   FROM pg_type e WHERE e.oid = d.oid AND e.typcategory = 'A'"
-    "   UNION ALL SELECT p.typbasetype FROM x JOIN pg_type p ON p.oid = x.oid AND p.typtype = 'd')"
-    "  SELECT x.oid FROM x JOIN pg_type p ON p.oid = x.oid WHERE p.typtype <> 'd')"
-    " FROM d WHERE typtype <> 'd'";
 
 OutputError StatementError(const PgConnection& connection, const PgFailure& failure) {
   OutputError error = ToOutputError(failure, connection.where());
@@ -75,7 +65,7 @@ tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& co
   std::vector<PgColumn> columns;
   std::string list;
   for (std::size_t i = 0; i < types->size(); ++i) {
-    const auto type = connection.Query(kReadType, {std::to_string((*types)[i])});
+    const auto type = connection.Query(sql::postgres_type, {std::to_string((*types)[i])});
     if (!type) return failed(type.error());
     columns.push_back(
         {.name = shape.columns[i].name,

@@ -11,9 +11,21 @@
 
 #include "consumer/outputs/ledger/stepwise_output.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
-#include "consumer/outputs/sqlite/sqlite_schema.h"
+#include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {
+
+struct SqliteTarget {
+  std::string table;        // quoted
+  std::vector<bool> blobs;  // by the shape's columns: takes bytes, not text
+};
+
+// Checks table, columns, what the rules ask, and ledger before the first record, and creates the
+// ledger where it is missing and may be created.
+tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
+                                                    const SqliteOptions& options,
+                                                    const RowShape& shape,
+                                                    const LedgerTerms& terms);
 
 // What `convert` says; all else is text, which the column's affinity makes a number where it is
 // one.

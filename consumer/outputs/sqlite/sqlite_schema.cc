@@ -1,11 +1,11 @@
-#include "consumer/outputs/sqlite/sqlite_schema.h"
-
+// What is in the SQLite file: the table of effects, and the ledger.
 #include <algorithm>
 #include <cctype>
 #include <optional>
 #include <utility>
 
 #include "consumer/outputs/ledger/table_check.h"
+#include "consumer/outputs/sqlite/sqlite_output.h"
 
 namespace fencepost::consumer {
 namespace {

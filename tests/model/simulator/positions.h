@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "consumer/outputs/ledger/position_changes.h"
 #include "consumer/outputs/ledger/position_memory.h"
 #include "tests/model/simulator/timeline.h"
 

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "consumer/outputs/postgres/postgres_cells.h"
+#include "consumer/outputs/postgres/postgres_schema.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "consumer/outputs/postgres/postgres_connection.h"
+
 namespace fencepost::consumer {
 namespace {
 

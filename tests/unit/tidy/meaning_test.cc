@@ -18,8 +18,8 @@ using ::testing::SizeIs;
 // What speaks no code, each with the only place where its words are read.
 const std::set<std::string_view>& Readers() {
   static const std::set<std::string_view> readers = {
-      "consumer/outputs/failure_text.cc",     // PostgreSQL: the context of an error
-      "locking/redis/session/node_error.cc",  // Redis: its error answers
+      "consumer/outputs/postgres/postgres_errors.cc",  // PostgreSQL: the context of an error
+      "locking/redis/session/node_error.cc",           // Redis: its error answers
   };
   return readers;
 }
