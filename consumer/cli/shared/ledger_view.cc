@@ -1,10 +1,7 @@
 #include "consumer/cli/shared/ledger_view.h"
 
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
-#include <stop_token>
-#include <thread>
+#include <future>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,39 +20,15 @@ using consumer::SqliteOptions;
 
 namespace {
 
-// Interrupts the output when the limit is over before this object goes.
-class Limit {
- public:
-  Limit(Output& output, Millis limit)
-      : thread_([this, &output, limit](const std::stop_token& ended) {
-          std::unique_lock lock(mutex_);
-          changed_.wait_for(lock, ended, limit, [] { return false; });
-          over_ = !ended.stop_requested();
-          if (over_) output.Interrupt();
-        }) {}
-
-  // Whether the limit was over first.
-  bool End() {
-    thread_.request_stop();
-    thread_.join();
-    return over_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  bool over_ = false;  // read after the thread's end
-  std::jthread thread_;
-};
-
 constexpr std::string_view kMissing = "ledger_missing";
 
+// On a thread of its own, so that this one can interrupt it.
 template <typename Answer>
 tl::expected<Answer, Error> Within(Output& output, Millis limit, auto ask) {
-  Limit timer(output, limit);
-  auto answer = tl::expected<Answer, OutputError>(ask()).map_error(
-      [](OutputError failure) { return std::move(failure.error); });
-  const bool over = timer.End();
+  std::future<tl::expected<Answer, OutputError>> asked = std::async(std::launch::async, ask);
+  const bool over = asked.wait_for(limit) == std::future_status::timeout;
+  if (over) output.Interrupt();
+  auto answer = asked.get().map_error([](OutputError failure) { return std::move(failure.error); });
   if (!answer && over) {
     answer.error().what = fmt::format("no answer within {} s", limit.count() / 1000);
   }
