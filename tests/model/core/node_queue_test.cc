@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-
 namespace fencepost::locking {
 namespace {
 
