@@ -223,6 +223,10 @@ tl::expected<std::size_t, Error> OnMarks(StoreView& view, const PipelineOptions&
         });
   };
   view.Connect(kNodesLimit);
+  for (int node = 0; node < view.size(); ++node) {  // also where there is no id to ask for
+    const locking::NodeStatus status = view.Status(node);
+    if (!status.connected || !status.open) return NoAnswer(view, node);
+  }
   const auto counted = round(OpKind::kInspect, ReplyCode::kDone, "nothing was forgotten");
   if (!counted || !execute) return counted;
   return round(OpKind::kForget, ReplyCode::kFreed,

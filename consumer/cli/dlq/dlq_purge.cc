@@ -17,6 +17,7 @@ using consumer::PipelineOptions;
 namespace {
 
 constexpr std::chrono::seconds kDeleteLimit{30};
+constexpr std::size_t kLookupsAtATime = 500;
 
 // Of one partition.
 struct Share {
@@ -64,7 +65,9 @@ tl::expected<Plan, Error> MakePlan(const PipelineOptions& options, LetterTopic& 
                                    const LetterRequest& request) {
   Plan plan;
   const auto ledger = request.all ? nullptr : LedgerView::Of(options);
-  const auto add = [&](const std::vector<Met>& batch) -> tl::expected<bool, Error> {
+  std::vector<Met> batch;
+  tl::expected<void, Error> added;
+  const auto add = [&]() -> tl::expected<void, Error> {
     std::vector<std::string> whys;
     std::vector<StoredLetter> letters;  // of which the ledger decides
     for (const Met& met : batch) {
@@ -81,9 +84,17 @@ tl::expected<Plan, Error> MakePlan(const PipelineOptions& options, LetterTopic& 
       }
       plan[batch[i].at.where.partition].Add(batch[i].at.offset, whys[i]);
     }
-    return true;
+    batch.clear();
+    return {};
   };
-  return topic.Scan(add).map([&] { return plan; });
+  const auto read = topic.Scan([&](const Met& met) {
+    batch.push_back(met);
+    if (batch.size() == kLookupsAtATime) added = add();
+    return added.has_value();
+  });
+  if (!read) return tl::unexpected(read.error());
+  if (added) added = add();
+  return added.map([&] { return plan; });
 }
 
 std::string ShareText(const std::string& partition, const Share& share, bool execute) {

@@ -13,7 +13,7 @@ using consumer::TopicRecord;
 
 namespace {
 
-constexpr std::size_t kAtATime = 500;
+constexpr std::size_t kAtATime = 500;  // letters
 constexpr std::chrono::seconds kLookupLimit{30};
 
 }  // namespace
@@ -33,47 +33,40 @@ tl::expected<LetterTopic, Error> LetterTopic::Open(const consumer::PipelineOptio
   return LetterTopic(std::move(*reader), std::move(*ranges));
 }
 
-tl::expected<void, Error> LetterTopic::Scan(const Take& take, Millis limit) {
-  std::vector<Met> batch;
-  tl::expected<bool, Error> more = true;
-  const auto hand_over = [&] {
-    more = take(std::exchange(batch, {}));
-    return more.value_or(false);
-  };
+tl::expected<void, Error> LetterTopic::Scan(const Look& look, Millis limit) {
+  bool more = true;
   tl::expected<void, Error> read;
-  for (auto range = ranges_.begin(); range != ranges_.end() && read && more.value_or(false);
-       ++range) {
+  for (auto range = ranges_.begin(); range != ranges_.end() && read && more; ++range) {
     read = reader_->Read(
         {*range},
         [&](const TopicRecord& stored) {
-          batch.push_back({{stored.where, stored.record.offset}, ReadLetter(stored)});
-          return batch.size() < kAtATime || hand_over();
+          return more = look({{stored.where, stored.record.offset}, ReadLetter(stored)});
         },
         limit);
   }
-  if (!batch.empty()) hand_over();
-  return more ? read : tl::unexpected(more.error());
+  return read;
 }
 
 tl::expected<LettersSeen, Error> LetterTopic::Visit(const LetterRequest& request,
                                                     const TakeLetters& take) {
   LettersSeen seen;
-  const auto full = [&] { return request.limit > 0 && seen.matched == request.limit; };
-  return Scan([&](const std::vector<Met>& batch) {
-           std::vector<StoredLetter> letters;
-           for (auto met = batch.begin(); met != batch.end() && !full(); ++met) {
-             if (!met->letter) {
-               ++seen.strange;
-             } else if (met->letter->pipeline != request.filter.pipeline) {
-               ++seen.of_others;
-             } else if (Matches(request.filter, *met->letter)) {
-               ++seen.matched;
-               letters.push_back(*met->letter);
-             }
-           }
-           return take(letters).map([&] { return !full(); });
-         })
-      .map([&] { return seen; });
+  std::vector<StoredLetter> letters;
+  tl::expected<void, Error> taken;
+  const auto look = [&](const Met& met) {
+    if (!met.letter) {
+      ++seen.strange;
+    } else if (met.letter->pipeline != request.filter.pipeline) {
+      ++seen.of_others;
+    } else if (Matches(request.filter, *met.letter)) {
+      ++seen.matched;
+      letters.push_back(*met.letter);
+    }
+    if (letters.size() == kAtATime) taken = take(std::exchange(letters, {}));
+    return taken && !(request.limit > 0 && seen.matched == request.limit);
+  };
+  if (const auto read = Scan(look); !read) return tl::unexpected(read.error());
+  if (taken && !letters.empty()) taken = take(letters);
+  return taken.map([&] { return seen; });
 }
 
 tl::expected<std::vector<LetterEffect>, Error> EffectsOf(const consumer::PipelineOptions& options,

@@ -37,13 +37,13 @@ class LetterTopic {
   static tl::expected<LetterTopic, Error> Open(const consumer::PipelineOptions& options,
                                                consumer::Millis limit);
 
-  // All records, some hundreds at a time, partition by partition, each in order of its offsets,
-  // until `take` returns false or an error. Error: that one; or nothing came for `limit` though the
-  // end was not reached, what came before was taken.
-  using Take = std::function<tl::expected<bool, Error>(const std::vector<Met>&)>;
-  tl::expected<void, Error> Scan(const Take& take,
+  // All records, partition by partition, each in order of its offsets, until `look` returns false.
+  // Error: nothing came for `limit` though the end was not reached.
+  using Look = std::function<bool(const Met&)>;
+  tl::expected<void, Error> Scan(const Look& look,
                                  consumer::Millis limit = std::chrono::seconds(30));
-  // The letters alone that the filter lets through, as many as the request says at most.
+  // The letters alone that the filter lets through, some hundreds at a time, as many as the request
+  // says at most. Error: that of `take`; or of Scan, and what was not taken yet is not.
   using TakeLetters = std::function<tl::expected<void, Error>(const std::vector<StoredLetter>&)>;
   tl::expected<LettersSeen, Error> Visit(const LetterRequest& request, const TakeLetters& take);
 

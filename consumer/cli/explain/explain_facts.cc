@@ -201,20 +201,18 @@ class Gatherer {
     if (!topic) return tl::unexpected(topic.error());
     std::vector<StoredLetter> found;
     const auto end = BootClock::now() + kLettersLimit;
-    const auto scanned = topic->Scan(
-        [&](const std::vector<Met>& batch) -> tl::expected<bool, Error> {
-          for (const Met& met : batch) {
-            if (!met.letter || met.letter->pipeline != options_.name) continue;
-            const bool here = facts_.position && met.letter->origin == *facts_.position;
-            if (!here && (facts_.id.empty() || met.letter->record_id != facts_.id)) continue;
-            found.push_back(*met.letter);
-            // The newest count.
-            if (found.size() > kMostLetters) found.erase(found.begin());
-          }
-          facts_.letters_partly = BootClock::now() >= end;
-          return !facts_.letters_partly;
-        },
-        kPartLimit);
+    const auto look = [&](const Met& met) {
+      facts_.letters_partly = BootClock::now() >= end;
+      if (!met.letter || met.letter->pipeline != options_.name) return !facts_.letters_partly;
+      const bool here = facts_.position && met.letter->origin == *facts_.position;
+      if (here || (!facts_.id.empty() && met.letter->record_id == facts_.id)) {
+        found.push_back(*met.letter);
+        // The newest count.
+        if (found.size() > kMostLetters) found.erase(found.begin());
+      }
+      return !facts_.letters_partly;
+    };
+    const auto scanned = topic->Scan(look, kPartLimit);
     if (!scanned && found.empty()) return tl::unexpected(scanned.error());
     facts_.letters_partly = facts_.letters_partly || !scanned;
     return found;

@@ -136,6 +136,21 @@ TEST_F(Forget, ByPositionIsRefusedWhileAWorkerHoldsTheBlock) {
   EXPECT_EQ(done(), "{[2,3)}");
 }
 
+TEST_F(Forget, TakesNoPositionBackUnlessEveryNodeAnswersAlsoWhereNoRecordIsLeft) {
+  PipelineText text = ToolsText();
+  text.record_id = "position";
+  Use(text);
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  orders.Produce(3);
+  RunWorker();
+  text.nodes.replace(text.nodes.rfind(',') + 1, std::string::npos,
+                     fmt::format("127.0.0.1:{}", FreePort()));
+  Use(text);
+  const Finished forgotten = Range(7, 9);
+  EXPECT_EQ(forgotten.exit_code, 1);
+  EXPECT_THAT(forgotten.error_output, HasSubstr("lock node e does not answer"));
+}
+
 TEST_F(Forget, SaysWhatIsLeftWhenTheLedgerCannotBeReached) {
   PipelineText text = Done(1);
   PipelineText away = text;
