@@ -12,6 +12,7 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kFirstBackoff{50};
 constexpr milliseconds kMaxBackoff{5000};
+constexpr milliseconds kLeastWait{10};  // before what was left out is tried again
 constexpr milliseconds kBetweenNotes{30'000};
 constexpr std::size_t kPruneBatch = 1000;
 
@@ -218,6 +219,7 @@ bool Writer::WaitUnlessStopped(milliseconds wait) {
 bool Writer::WaitLeftOut(const WriteBatch& batch, milliseconds wait) {
   std::unique_lock lock(mutex_);
   queue_.LeaveOut(batch, locking::BootClock::now() + wait);
+  if (changed_.wait_for(lock, kLeastWait, [this] { return stopping_; })) return false;
   changed_.wait_for(lock, wait,
                     [this] { return stopping_ || queue_.HasWork(locking::BootClock::now()); });
   return !stopping_;

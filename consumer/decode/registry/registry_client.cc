@@ -1,5 +1,6 @@
 #include "consumer/decode/registry/registry_client.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
@@ -156,17 +157,21 @@ tl::expected<RegisteredSchema, RegistryFailure> RegistryClient::Whole(const std:
   const auto answer = Ask(path, nullptr);
   if (!answer) return tl::unexpected(answer.error());
   RegisteredSchema found{.id = IdIn(*answer).value_or(0), .schema = {}};
+  if (answer->contains("schemaType")) {  // Avro has none
+    const std::string* const named = TextAt(*answer, "schemaType");
+    constexpr std::array kKinds = {SchemaKind::kAvro, SchemaKind::kProtobuf, SchemaKind::kJson};
+    const auto* const kind = std::ranges::find_if(
+        kKinds, [&](SchemaKind one) { return named != nullptr && NameOf(one) == *named; });
+    if (kind == kKinds.end()) {
+      return Unreliable(path, "a schema of another kind than AVRO, PROTOBUF and JSON");
+    }
+    found.schema.kind = *kind;
+  }
   std::set<std::string> seen;
   auto text = Take(*answer, path, found.schema, seen);
   if (!text) return tl::unexpected(text.error());
   found.schema.text = std::move(*text);
-  const std::string* const named = TextAt(*answer, "schemaType");
-  if (named == nullptr && !answer->contains("schemaType")) return found;  // Avro
-  for (const SchemaKind kind : {SchemaKind::kAvro, SchemaKind::kProtobuf, SchemaKind::kJson}) {
-    found.schema.kind = kind;
-    if (named != nullptr && NameOf(kind) == *named) return found;
-  }
-  return Unreliable(path, "a schema of another kind than AVRO, PROTOBUF and JSON");
+  return found;
 }
 
 tl::expected<SchemaText, RegistryFailure> RegistryClient::Fetch(std::uint32_t id) {

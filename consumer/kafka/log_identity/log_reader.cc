@@ -87,6 +87,7 @@ void LogReader::End(const TopicPartition& where) {
 
 void LogReader::Forget() {
   while (!questions_.empty()) End(TopicPartition(questions_.begin()->first));
+  short_ends_.Forget();
 }
 
 // What librdkafka has fetched of the place before is outdated then, and does not come any more.
@@ -180,6 +181,7 @@ bool LogReader::OnEnd(const TopicPartition& where, Question& question, Offset en
   Unassign(consumer_.get(), where);
   question.begun = question.end_known = false;
   question.short_end = true;
+  question.log.shortest = std::min(question.log.shortest, end);
   question.from = Clock::now() + kShortAgain;
   return true;
 }

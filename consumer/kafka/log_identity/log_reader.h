@@ -26,12 +26,13 @@ class ShortEnds {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kBelievedAfter{10};
-  static constexpr std::chrono::seconds kForgottenAfter{30};  // where it was not asked for
+  static constexpr std::chrono::seconds kForgottenAfter{120};  // where it was not asked for
 
   // The log was found to end too early; whether that is to be believed.
   bool Believed(const TopicPartition& where, Clock::time_point now);
   // It was found to be as long as it has to be.
   void OnLongEnough(const TopicPartition& where) { found_.erase(where); }
+  void Forget() { found_.clear(); }
 
  private:
   struct Found {
@@ -55,6 +56,8 @@ class LogReader {
   std::vector<Answer> Poll(Millis wait = {});
   void Forget();  // all that was asked
   [[nodiscard]] bool Asking() const { return !questions_.empty(); }
+  // It was found, and is not believed yet.
+  [[nodiscard]] bool EndsTooEarly(const TopicPartition& where) const;
 
   // Asks, and waits for the answer. What was asked in a former assignment is forgotten.
   tl::expected<std::optional<LogState>, Error> Read(const LogQuestion& question);
@@ -84,7 +87,6 @@ class LogReader {
   bool OnEnd(const TopicPartition& where, Question& question, Offset end);
   void Keep(std::vector<Answer> answers);
   tl::expected<bool, Error> Exists(const LogQuestion& question, Millis limit);
-  [[nodiscard]] bool EndsTooEarly(const TopicPartition& where) const;
   [[nodiscard]] Error NoAnswer() const;
 
   const KafkaOptions options_;

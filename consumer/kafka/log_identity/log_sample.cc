@@ -91,10 +91,12 @@ LogComparison CompareLog(const std::vector<LogSample>& known, const LogState& lo
   LogComparison result;
   for (const LogSample& one : known) {
     const auto found = std::ranges::find(log.records, one.offset, &LogSample::offset);
-    if (one.offset >= log.end) {
+    // One that grew meanwhile, and has no record here, may have been another from the beginning.
+    const Offset end = found == log.records.end() ? std::min(log.end, log.shortest) : log.end;
+    if (one.offset >= end) {
       return {Verdict::kOther, one.offset,
-              fmt::format("it ends at offset {}, and a record {} was read behind that", log.end,
-                          TimeOf(one))};
+              fmt::format("it {} at offset {}, and a record {} was read behind that",
+                          end < log.end ? "ended" : "ends", end, TimeOf(one))};
     }
     if (found == log.records.end()) continue;
     result.verdict = Verdict::kSame;

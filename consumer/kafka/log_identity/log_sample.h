@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,11 +48,13 @@ struct LogState {
   // (ShortEnds).
   Offset end = 0;
   std::vector<LogSample> records;  // those of the offsets that were asked for that are there
+  // The lowest end that was found meanwhile and not believed.
+  Offset shortest = std::numeric_limits<Offset>::max();
 };
 struct LogComparison {
   enum class Verdict : std::uint8_t {
     kSame,
-    kOther,    // another record is at an offset, or the log ends before
+    kOther,    // another record is at an offset, or the log ends before, or did and has none there
     kUnknown,  // all are deleted by now, or compacted away
   };
   Verdict verdict = Verdict::kUnknown;

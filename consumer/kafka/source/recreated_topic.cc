@@ -6,10 +6,9 @@
 namespace fencepost::consumer {
 namespace {
 
-// Delivery waits this long at most for the comparison: longer than for an end to be believed. It
-// then begins, and a comparison that ends later still stops the worker if the log is another.
-constexpr std::chrono::seconds kCompareTimeout =
-    ShortEnds::kBelievedAfter + std::chrono::seconds(5);
+// Delivery waits this long at most for the comparison, or until an end that was found is believed.
+// It then begins, and a comparison that ends later still stops the worker if the log is another.
+constexpr std::chrono::seconds kCompareTimeout{10};
 
 }  // namespace
 
@@ -66,7 +65,8 @@ void KafkaSource::Impl::OnLog(const LogReader::Answer& answer) {
 void KafkaSource::Impl::ReleaseUnanswered() {
   const auto now = Clock::now();
   for (auto one = waiting.begin(); one != waiting.end();) {
-    if (failed || now < one->second + kCompareTimeout) {
+    const bool in_doubt = reader->EndsTooEarly(one->first);
+    if (failed || in_doubt || now < one->second + kCompareTimeout) {
       ++one;
       continue;
     }

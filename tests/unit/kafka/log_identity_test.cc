@@ -131,6 +131,13 @@ INSTANTIATE_TEST_SUITE_P(
         Comparison{"all_are_there", {At(4), At(8)}, {9, {At(8), At(4)}}, Verdict::kSame},
         Comparison{"one_is_there", {At(4), At(8)}, {9, {At(4)}}, Verdict::kSame},
         Comparison{"all_are_deleted", {At(4), At(8)}, {9, {}}, Verdict::kUnknown},
+        Comparison{
+            "one_is_there_that_was_behind_the_end", {At(8)}, {9, {At(8)}, 5}, Verdict::kSame},
+        Comparison{"none_is_there_that_was_behind_the_end",
+                   {At(4), At(8)},
+                   {9, {At(4)}, 5},
+                   Verdict::kOther,
+                   "8: it ended at offset 5, and a record of "},
         Comparison{"one_has_another_time",
                    {At(4), At(8)},
                    {9, {Later(At(4)), At(8)}},
@@ -168,7 +175,7 @@ TEST(ShortEnds, AreBelievedOnceTheyWereFoundForTenSecondsAndNoOtherOneMeanwhile)
       {{0s, true}, {1s, true}, {9999ms, true}, {10s, true, true}, {11s, true, true}},
       {{0s, true}, {10s, true, true}},
       {{0s, true}, {1s, false}, {10s, true}, {20s, true, true}},
-      {{0s, true}, {31s, true}, {41s, true, true}},  // not asked for so long
+      {{0s, true}, {121s, true}, {131s, true, true}},  // not asked for so long
   };
   for (const auto& row : rows) {
     ShortEnds ends;

@@ -162,6 +162,10 @@ TEST_F(PositionMemoryTest, ReadingAgainWhatIsDoneReadsTheLogOnce) {
 TEST_F(PositionMemoryTest, WhatItHasWrittenItselfIsComparedOnceAnAssignmentToo) {
   log_ = LogState{.end = 90, .records = {}};
   memory_.OnAssignment(1);
+  const auto row_without_anchors = [](const std::vector<PositionPart>& /*parts*/) {
+    return PositionMemory::Rows{PositionRow()};
+  };
+  EXPECT_TRUE(memory_.BeforeWrite({Written(0, 9)}, row_without_anchors));
   EXPECT_TRUE(memory_.OnCommitted(Written(0, 9), PositionRow()));
   EXPECT_EQ(reads_, 0);
   const PositionRow row{.done = PositionRanges::Parse("{[0,9)}").value(),

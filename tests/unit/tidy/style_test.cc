@@ -23,7 +23,8 @@ constexpr std::size_t kMaxColumns = 100;
 
 bool IsText(const SourceFile& file) {
   static const std::set<std::string> kEndings = {".h",    ".cc",  ".lua", ".cmake", ".md",
-                                                 ".yaml", ".yml", ".sql", ".sh",    ".txt"};
+                                                 ".yaml", ".yml", ".sql", ".sh",    ".txt",
+                                                 ".css",  ".js",  ".jq"};
   return kEndings.contains(std::filesystem::path(file.path).extension().string()) ||
          file.text.starts_with("#!/bin/bash");
 }
