@@ -17,10 +17,11 @@ class FrozenOutput : public PipelineTest {
  protected:
   FrozenOutput() : out_(name_ + ".out") { Kafka().CreateTopic(out_, 1); }
 
-  PipelineText KafkaText() {
+  PipelineText KafkaText(const char* transaction_timeout) {
     PipelineText text = Text(1);
-    text.output = fmt::format(
-        "output: {{kafka: {{topic: {}, transaction_timeout: 1s, linger: 1ms}}}}\n", out_);
+    text.output =
+        fmt::format("output: {{kafka: {{topic: {}, transaction_timeout: {}, linger: 1ms}}}}\n",
+                    out_, transaction_timeout);
     return text;
   }
   [[nodiscard]] std::vector<TestRecord> Out(bool read_committed) const {
@@ -67,10 +68,9 @@ class FrozenOutput : public PipelineTest {
 
 TEST_F(FrozenOutput,
        EndsWhenItsTransactionOutlivedItsTimeoutAndItsSuccessorLosesAndRepeatsNothing) {
-  const PipelineText text = KafkaText();
   Orders orders(Kafka().bootstrap(), name_, 1);
   {
-    WorkerProcess worker(Worker(text));
+    WorkerProcess worker(Worker(KafkaText("1s")));
     ASSERT_TRUE(FreezeInATransaction(worker, orders)) << worker.Log();
     worker.Resume();
     EXPECT_EQ(worker.Wait(seconds(30)), 1) << worker.Log();
@@ -78,7 +78,7 @@ TEST_F(FrozenOutput,
                                                     HasSubstr("start the worker again"))));
     EXPECT_THAT(worker.Log(), HasSubstr("transaction_timed_out"));
   }
-  WorkerProcess successor(Worker(text));
+  WorkerProcess successor(Worker(KafkaText("60s")));  // no busy machine stalls it for so long
   ExpectAllDone(successor);
   std::map<std::string, int> effects;
   for (const TestRecord& record : Out(true)) ++effects[*record.value];
