@@ -103,7 +103,7 @@ std::optional<Violation> World::Run() {
   time.In(plan.faults_end + plan.produce_for + plan.looks, [this] { LookAfterWithheld(); });
   const Nanos deadline = plan.faults_end + plan.produce_for + plan.comes_to_its_end;
   const auto most_events = plan.size == Size::kLasting ? kMostOfAnHour : kMostEvents;
-  std::optional<Nanos> settled_at;
+  Nanos settled_at = Nanos::max();
   Nanos look_at = plan.faults_end;
   // A connection whose answer was lost is given up after ten timeouts, and what it was to free is
   // freed on the next one; a stalled worker does so once it has woken.
@@ -115,14 +115,17 @@ std::optional<Violation> World::Run() {
     look_at = time.now() + kBetweenLooks;
     if (std::ranges::any_of(processes_, paused)) given_up = time.now() + giving_up;
     if (Settled()) {
-      if (!settled_at) settled_at = time.now();
-      if (time.now() - *settled_at > plan.quiet && time.now() > given_up) {
+      settled_at = std::min(settled_at, time.now());
+      if (time.now() - settled_at > plan.quiet && time.now() > given_up) {
         broker.BeginTheRest();
         checks.AtTheEnd();
         if (plan.Calm()) CheckCalm();
         break;
       }
-    } else if (time.now() > deadline || time.events() > most_events) {
+      continue;
+    }
+    settled_at = Nanos::max();  // an operator may have set the work back
+    if (time.now() > deadline || time.events() > most_events) {
       NoteWhatStands();
       Violate("progress", "the work does not come to its end: " + broker.Lag());
     }
