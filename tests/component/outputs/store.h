@@ -53,6 +53,7 @@ class Store {
     return server;
   }
   [[nodiscard]] const std::string& database() const { return database_; }
+  [[nodiscard]] std::string sqlite_path() const { return files_.path(database_); }
   // The rows of the last statement: "cell|cell cell|cell", NULL for null.
   std::string Exec(const std::string& sql) {
     std::string text;
@@ -109,7 +110,7 @@ class Store {
       options.rules = std::move(with.rules);
       return MakeMysqlOutput(options, "orders", with.worker, std::move(with.terms));
     }
-    return MakeSqliteOutput({.path = files_.path(database_),
+    return MakeSqliteOutput({.path = sqlite_path(),
                              .table = with.table,
                              .columns = std::move(with.columns),
                              .rules = std::move(with.rules)},
