@@ -214,13 +214,16 @@ class Differential : public ::testing::Test {
     }
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const NodeModel::Unit unit = model_.Look(ops[i].name, now);
-      if (sight.names[i].value == "=" + Hex(NodeModel::Encode(unit))) continue;
+      const bool gone = unit.state == NodeModel::State::kAbsent;
+      if (sight.names[i].value == (gone ? "-" : "=" + Hex(NodeModel::Encode(unit)))) continue;
       ADD_FAILURE() << Show(ops[i]) << "\n  node:  " << sight.names[i].value << " until "
                     << sight.names[i].expires << "\n  model: " << Hex(NodeModel::Encode(unit))
                     << " until " << unit.expires.time_since_epoch().count();
     }
-    FAIL() << "no single moment explains the answers of a batch of " << ops.size()
-           << " and what is stored";
+    FAIL() << "no single moment from " << last_time_.time_since_epoch().count() << " to "
+           << now.time_since_epoch().count() << " explains the answers of a batch of " << ops.size()
+           << " and what is stored, looked at from " << sight.before.time_since_epoch().count()
+           << " to " << sight.after.time_since_epoch().count();
   }
 
   void TakeExpiries(const Sight& sight, std::span<const Op> ops) {
