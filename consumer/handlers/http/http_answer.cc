@@ -1,35 +1,95 @@
 #include "consumer/handlers/http/http_answer.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <memory>
 #include <utility>
 
 #include <curl/curl.h>
 #include <fmt/format.h>
+#include <zlib.h>
 
+#include "consumer/handlers/runner.h"
 #include "consumer/pipeline/error_class.h"
 #include "consumer/record/text.h"
+#include "locking/base/check.h"
 
 namespace fencepost::consumer {
 namespace {
 
 constexpr std::size_t kShownBytes = 4096;  // of a body, before it is cut to one line
 
+using Body = tl::expected<std::string, HandlerFailure>;
+
+Body NotDecoded(const HttpAnswer& answer, std::string_view why) {
+  const std::string text = fmt::format("HTTP {}: the answer's Content-Encoding is {}, {}",
+                                       answer.status, OneLine(answer.encoding, 100), why);
+  return tl::unexpected(HandlerFailure{.error_class = "connection", .text = text, .shown = text});
+}
+
+// Some servers send deflate without zlib's two bytes in front (RFC 9110, 8.4.1.2).
+bool HasZlibHeader(std::string_view body) {
+  if (body.size() < 2) return false;
+  const auto byte = [&](int at) { return static_cast<unsigned char>(body[at]); };
+  return (byte(0) & 0x0f) == Z_DEFLATED && (byte(0) << 8 | byte(1)) % 31 == 0;
+}
+
+Body Inflated(const HttpAnswer& answer, int window) {
+  z_stream stream{};
+  FENCEPOST_CHECK(inflateInit2(&stream, window) == Z_OK, "inflateInit2");
+  const std::unique_ptr<z_stream, decltype(&inflateEnd)> end(&stream, &inflateEnd);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(answer.body.data()));
+  stream.avail_in = static_cast<uInt>(answer.body.size());
+  std::string body;
+  std::array<Bytef, 64 << 10> block;
+  while (true) {
+    stream.next_out = block.data();
+    stream.avail_out = block.size();
+    const int state = inflate(&stream, Z_NO_FLUSH);
+    if (state == Z_BUF_ERROR) return NotDecoded(answer, "and it is cut off");
+    if (state != Z_OK && state != Z_STREAM_END) return NotDecoded(answer, "and its bytes are not");
+    body.append(reinterpret_cast<char*>(block.data()), block.size() - stream.avail_out);
+    if (body.size() > kMaxAnswerBytes) {
+      return tl::unexpected(
+          TooLarge(fmt::format("the decoded answer (HTTP {})", answer.status)).error());
+    }
+    if (state != Z_STREAM_END) continue;
+    if (stream.avail_in == 0) return body;
+    inflateReset(&stream);  // gzip may have several members
+  }
+}
+
+Body Decoded(HttpAnswer& answer) {
+  constexpr int kGzip = 16;  // zlib's words for its forms
+  std::string encoding = answer.encoding;
+  std::ranges::transform(encoding, encoding.begin(), [](char c) { return std::tolower(c); });
+  if (answer.body.empty() || encoding.empty() || encoding == "identity") {
+    return std::move(answer.body);
+  }
+  if (encoding == "gzip" || encoding == "x-gzip") return Inflated(answer, kGzip + MAX_WBITS);
+  if (encoding != "deflate") return NotDecoded(answer, "and only gzip and deflate are decoded");
+  return Inflated(answer, HasZlibHeader(answer.body) ? MAX_WBITS : -MAX_WBITS);
+}
+
 }  // namespace
 
 HandlerResult ResultOf(const HttpHandlerOptions& options, HttpAnswer answer) {
   const std::string status = std::to_string(answer.status);
+  Body body = Decoded(answer);
   if (MatchClass(options.success, status) != ClassMatch::kNone) {
-    if (answer.status == 204 && answer.body.empty()) return HandlerValues{std::nullopt};
-    return HandlerValues{std::move(answer.body)};
+    if (!body) return tl::unexpected(std::move(body.error()));
+    if (answer.status == 204 && body->empty()) return HandlerValues{std::nullopt};
+    return HandlerValues{std::move(*body)};
   }
-  return tl::unexpected(HandlerFailure{
-      .error_class = status,
-      .text = OneLine(fmt::format("HTTP {}{}", status, answer.body.empty() ? "" : ": ") +
-                      answer.body.substr(0, kShownBytes)),
-      .shown = "HTTP " + status,
-      .retry = MatchClass(options.retry_on, status) != ClassMatch::kNone,
-      .retry_after = answer.retry_after});
+  const std::string said = std::move(body).value_or("");
+  return tl::unexpected(
+      HandlerFailure{.error_class = status,
+                     .text = OneLine(fmt::format("HTTP {}{}", status, said.empty() ? "" : ": ") +
+                                     said.substr(0, kShownBytes)),
+                     .shown = "HTTP " + status,
+                     .retry = MatchClass(options.retry_on, status) != ClassMatch::kNone,
+                     .retry_after = answer.retry_after});
 }
 
 std::optional<Millis> ParseRetryAfter(const std::string& text, Millis now) {

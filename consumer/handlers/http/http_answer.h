@@ -11,12 +11,14 @@ namespace fencepost::consumer {
 
 struct HttpAnswer {
   int status = 0;
+  std::string encoding;  // Content-Encoding; empty: none
   std::string body;
   std::optional<Millis> retry_after;
 };
 
-// A status in `success`: the body is the value (of 204 without a body: null). Any other is a
-// failure of the status's own class; it may be tried again if `retry_on` names it.
+// A status in `success`: the body is the value (of 204 without a body: null), decoded where it is
+// gzip or deflate; in any other encoding it is a failure of class "connection". Any other status is
+// a failure of its own class; it may be tried again if `retry_on` names it.
 HandlerResult ResultOf(const HttpHandlerOptions& options, HttpAnswer answer);
 
 // What a Retry-After header says: how long to wait from `now` (unix time), never less than nothing:

@@ -194,6 +194,18 @@ std::string HttpRequest::CurlsWords(CURLcode code) const {
   return OneLine(words_[0] != '\0' ? words_.data() : curl_easy_strerror(code));
 }
 
+std::string HttpRequest::Encoding() const {
+  constexpr int kLastRequest = -1;
+  std::string encoding;
+  curl_header* header = nullptr;
+  const auto find = [&](std::size_t index) {
+    return curl_easy_header(easy_.get(), "Content-Encoding", index, CURLH_HEADER, kLastRequest,
+                            &header) == CURLHE_OK;
+  };
+  for (std::size_t i = 0; find(i); ++i) encoding.append(i == 0 ? "" : ", ").append(header->value);
+  return encoding;
+}
+
 std::optional<Millis> HttpRequest::RetryAfter() const {
   curl_off_t seconds = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_RETRY_AFTER, &seconds);  // a date too
@@ -218,9 +230,10 @@ HandlerResult HttpRequest::Result(CURLcode code) {
   if (too_large_ &&
       MatchClass(target_->options.success, std::to_string(number)) != ClassMatch::kNone)
     return TooLarge(fmt::format("the answer (HTTP {})", number));
-  return ResultOf(
-      target_->options,
-      {.status = static_cast<int>(number), .body = std::move(body_), .retry_after = RetryAfter()});
+  return ResultOf(target_->options, {.status = static_cast<int>(number),
+                                     .encoding = Encoding(),
+                                     .body = std::move(body_),
+                                     .retry_after = RetryAfter()});
 }
 
 void HttpRequest::End() {

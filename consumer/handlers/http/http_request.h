@@ -52,6 +52,7 @@ class HttpRequest {
   bool SetBody();           // whether the request has a body that is the record's
   void SetHeaders(bool with_body);
   [[nodiscard]] std::string CurlsWords(CURLcode code) const;
+  [[nodiscard]] std::string Encoding() const;
   [[nodiscard]] std::optional<Millis> RetryAfter() const;
 
   const HttpTarget* const target_;

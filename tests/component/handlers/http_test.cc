@@ -143,6 +143,8 @@ TEST_F(HttpHandler, HonoursRetryAfterInSeconds) {
   const HandlerFailure failure = FailureOf("{}");
   EXPECT_TRUE(failure.retry);
   EXPECT_EQ(failure.retry_after, 7s);
+  Always({.status = 429, .headers = {"Retry-After: 999999999"}});
+  EXPECT_EQ(FailureOf("{}").retry_after, 24h);
 }
 
 TEST_F(HttpHandler, HonoursRetryAfterAsADate) {
@@ -246,6 +248,7 @@ TEST_F(HttpHandler, RefusesAnAnswerOverSixteenMebibytes) {
   EXPECT_EQ(ValueOf(std::to_string(16 << 20))->size(), 16u << 20);
   EXPECT_EQ(Told(std::to_string((16 << 20) + 1)),
             "too_large, for good: the answer (HTTP 200) is larger than 16 MiB");
+  EXPECT_EQ(ValueOf("3"), "xxx");
 }
 
 TEST_F(HttpHandler, StopsWithRequestsOut) {
