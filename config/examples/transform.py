@@ -2,7 +2,7 @@
 """A handler for `handler.exec`: one JSON object a line in, one a line out, in the same order.
 
 In:   {"record_id", "token", "source", "topic", "partition", "offset", "timestamp", "attempt",
-       "key", "value", "headers"}           value: the record's own JSON; null where it is none
+       "key", "value", "headers"}           value: the record's own JSON; null for a tombstone
 Out:  {"value": ...}                       one row: this JSON
       {"values": [...]}                    several rows, or none
       {"error": TEXT, "class": WORD, "retry": true|false}

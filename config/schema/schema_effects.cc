@@ -295,6 +295,11 @@ std::vector<Key> HandlerKeys() {
           exec("command", &ExecHandlerOptions::command,
                "Program and arguments; no shell. Relative paths start at the working directory.",
                {.required = true, .basic = true}),
+          exec("value",
+               OneOf<ExecValue>({{"json", ExecValue::kJson}, {"text", ExecValue::kText}}, kExec,
+                                &ExecHandlerOptions::value),
+               "The form of the record's value in the line. `json`: a value that is not JSON makes "
+               "the record bad. `text`: any value, as `value_text` or `value_base64`."),
           exec("processes", &ExecHandlerOptions::processes, "How many run at a time.",
                {.limits = {{"1", "1024"}}}),
           exec("idempotent", At(kHandlerWith<ExecHandlerOptions>, &HandlerOptions::idempotent),

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "consumer/json/json_reader.h"
 #include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
 
@@ -79,8 +78,8 @@ class Parser {
   explicit Parser(Schema* schema) : schema_(schema) {}
 
   const Type* Text(const std::string& text) {
-    // A default is written out by recursion: JsonReader refuses what is nested too deeply for that.
-    const bool shallow = reader_.BeginWhole(text);
+    // A default is written out by recursion, so not every depth will do.
+    const bool shallow = JsonProblem(text, 1024).empty();
     const Json json = shallow ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
     if (json.is_discarded()) throw Problem{"it is not JSON"};
     return Any(json, "", 0);
@@ -214,7 +213,6 @@ class Parser {
   }
 
   Schema* schema_;
-  JsonReader reader_;
   std::map<std::string, const Type*> named_;
 };
 

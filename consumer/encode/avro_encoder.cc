@@ -12,7 +12,6 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -328,9 +327,7 @@ class Walk {
       if (field == fields.by_name.end()) {
         return FailAt(value.names[i], "is a field that the schema does not have");
       }
-      const JsonValue*& place = given[field->second];
-      if (place != nullptr) return FailAt(value.names[i], "is there twice");
-      place = &value.members[i];
+      given[field->second] = &value.members[i];
     }
     for (std::size_t i = 0; i < given.size(); ++i) {
       path_.push_back({.name = fields.names[i]});
@@ -373,10 +370,7 @@ class Walk {
     const bool map = type.kind == Kind::kMap;
     if (value.kind != (map ? Json::kObject : Json::kArray)) return Mismatch(type, value);
     if (!value.members.empty()) Long(static_cast<std::int64_t>(value.members.size()));
-    std::unordered_set<std::string_view> seen;
     for (std::size_t i = 0; i < value.members.size(); ++i) {
-      if (map && !seen.insert(value.names[i]).second)
-        return FailAt(value.names[i], "is there twice");
       path_.push_back(map ? Step{.name = value.names[i], .of_record = false} : Step{.index = i});
       if (map) Sized(value.names[i]);
       if (!Value(*type.members[0], value.members[i], reading)) return Left();

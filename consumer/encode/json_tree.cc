@@ -4,88 +4,82 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <simdjson.h>
 
 #include "consumer/decode/decoder.h"
+#include "consumer/json/json_text.h"
 
 namespace fencepost::consumer {
 namespace {
 
 using Kind = JsonValue::Kind;
-using Json = nlohmann::json;
+namespace ondemand = simdjson::ondemand;
 
-// The names of its methods are nlohmann-json's (json_sax). False ends the parsing.
-class Builder : public nlohmann::json_sax<Json> {
+class Builder {
  public:
   // A list that grows is there twice for a moment.
   explicit Builder(std::size_t text) : most_(MaxMemoryOf(text) / (2 * sizeof(JsonValue))) {}
 
-  bool null() override { return Add({}); }
-  bool boolean(bool value) override { return Add({.kind = value ? Kind::kTrue : Kind::kFalse}); }
-  bool number_integer(std::int64_t value) override { return Number(fmt::format("{}", value)); }
-  bool number_unsigned(std::uint64_t value) override { return Number(fmt::format("{}", value)); }
-  bool number_float(double /*value*/, const std::string& text) override { return Number(text); }
-  bool string(std::string& value) override {
-    return Add({.kind = Kind::kString, .text = std::move(value)});
-  }
-  bool binary(Json::binary_t& /*value*/) override { return false; }
-  bool start_object(std::size_t /*size*/) override { return Open(Kind::kObject); }
-  bool start_array(std::size_t /*size*/) override { return Open(Kind::kArray); }
-  bool end_object() override { return Close(); }
-  bool end_array() override { return Close(); }
-  bool key(std::string& value) override {
-    open_.back()->names.push_back(std::move(value));
+  // Of a text that is one document. false: it has too many values.
+  bool Take(ondemand::value from, JsonValue& to) {
+    if (++values_ > most_) return false;
+    switch (from.type()) {
+      case ondemand::json_type::object:
+        return Object(from.get_object(), to);
+      case ondemand::json_type::array:
+        to.kind = Kind::kArray;
+        for (ondemand::value item : from.get_array()) {
+          if (!Take(item, to.members.emplace_back())) return false;
+        }
+        return true;
+      case ondemand::json_type::string:
+        to = {.kind = Kind::kString, .text = std::string(std::string_view(from.get_string()))};
+        return true;
+      case ondemand::json_type::number:
+        to = {.kind = Kind::kNumber, .text = std::string(Trimmed(from.raw_json_token()))};
+        return true;
+      case ondemand::json_type::boolean:
+        to.kind = from.get_bool() ? Kind::kTrue : Kind::kFalse;
+        return true;
+      case ondemand::json_type::null:
+        return true;
+    }
     return true;
   }
-  bool parse_error(std::size_t /*at*/, const std::string& /*token*/,
-                   const nlohmann::detail::exception& /*error*/) override {
-    return false;
-  }
-
-  JsonTree tree;
-  std::string_view problem = "is not JSON";
+  [[nodiscard]] std::size_t values() const { return values_; }
 
  private:
-  bool Number(std::string text) { return Add({.kind = Kind::kNumber, .text = std::move(text)}); }
-  // Only the last member of each open value can still grow, so the others stay where they are.
-  JsonValue* Put(JsonValue value) {
-    if (open_.empty()) {
-      tree.top = std::move(value);
-      return &tree.top;
+  bool Object(ondemand::object from, JsonValue& to) {
+    to.kind = Kind::kObject;
+    for (ondemand::field field : from) {
+      to.names.emplace_back(std::string_view(field.unescaped_key()));
+      if (!Take(field.value(), to.members.emplace_back())) return false;
     }
-    return &open_.back()->members.emplace_back(std::move(value));
-  }
-  bool Fail(std::string_view why) {
-    problem = why;
-    return false;
-  }
-  bool Count() { return ++tree.values <= most_ || Fail("has too many values"); }
-  bool Add(JsonValue value) {
-    if (!Count()) return false;
-    Put(std::move(value));
-    return true;
-  }
-  bool Open(Kind kind) {
-    if (open_.size() >= static_cast<std::size_t>(kMaxDepth)) return Fail("is nested too deeply");
-    if (!Count()) return false;
-    open_.push_back(Put({.kind = kind}));
-    return true;
-  }
-  bool Close() {
-    open_.pop_back();
     return true;
   }
 
   const std::size_t most_;
-  std::vector<JsonValue*> open_;
+  std::size_t values_ = 0;
 };
 
 }  // namespace
 
 tl::expected<JsonTree, std::string> ParseJsonTree(std::string_view text) {
+  if (const std::string_view why = JsonProblem(text); !why.empty()) {
+    return tl::unexpected(fmt::format("is not valid JSON: {}", why));
+  }
+  thread_local ondemand::parser parser;
+  const simdjson::padded_string list(fmt::format("[{}]", text));  // a document may be a scalar
   Builder builder(text.size());
-  if (Json::sax_parse(text.begin(), text.end(), &builder)) return std::move(builder.tree);
-  return tl::unexpected(std::string(builder.problem));
+  JsonTree tree;
+  ondemand::document document = parser.iterate(list);
+  for (ondemand::value value : document.get_array()) {
+    if (!builder.Take(value, tree.top)) {
+      return tl::unexpected<std::string>("has too many values");
+    }
+  }
+  tree.values = builder.values();
+  return tree;
 }
 
 std::string_view NameOf(JsonValue::Kind kind) {

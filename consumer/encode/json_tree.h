@@ -1,5 +1,4 @@
-// A JSON text as values, with numbers as they are written. By nlohmann-json's parser, which does
-// not recurse. Pure; any thread.
+// A JSON text as values, with numbers as they are written. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +24,7 @@ struct JsonTree {
   std::size_t values = 0;  // how many there are in it
 };
 
-// Error: a predicate of one line that holds nothing of the text ("is not JSON").
+// Error: a predicate of one line that holds nothing of the text ("has too many values").
 tl::expected<JsonTree, std::string> ParseJsonTree(std::string_view text);
 
 // For people: "a text", "null".

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/util/json_util.h>
-#include <nlohmann/json.hpp>
 
 #include "consumer/decode/protobuf_schema.h"
 #include "consumer/decode/protobuf_size.h"
 #include "consumer/decode/wire_format.h"
 #include "consumer/encode/encoder.h"
+#include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
 
 namespace fencepost::consumer {
@@ -43,7 +43,9 @@ class ProtobufEncoder : public Encoder {
 
   tl::expected<void, EncodeProblem> Encode(std::string_view json, std::string& payload) override {
     // libprotobuf takes more than JSON.
-    if (!nlohmann::json::accept(json.begin(), json.end())) return Problem("is not JSON", "");
+    if (const std::string_view why = JsonProblem(json); !why.empty()) {
+      return Problem(fmt::format("is not valid JSON: {}", why), "");
+    }
     wire_.clear();
     const auto status = pb::util::JsonToBinaryString(
         schema_.resolver(), ProtobufSchema::UrlOf(*type_), {json.data(), json.size()}, &wire_,

@@ -87,7 +87,6 @@ struct JsonReader::Impl {
   std::vector<char> buffer;  // the value and SIMDJSON_PADDING bytes
   std::size_t length = 0;
   bool malformed = false;
-  bool half_pairs = false;  // in a string somewhere: what is handed out has to be looked at
   JsonType last_type = JsonType::kString;  // of what was appended last
   std::string problem;
   std::string scratch;
@@ -105,19 +104,16 @@ struct JsonReader::Impl {
 
   // On-Demand sees only what is on the way to the part that is asked for, and of the rest brackets.
   void Parse(std::string_view value) {
-    const JsonVerdict verdict = CheckJson(value);
-    malformed = !verdict.problem.empty();
-    half_pairs = verdict.half_pairs;
-    if (malformed) return Malformed(verdict.problem);
+    const std::string_view why = JsonProblem(value);
+    malformed = !why.empty();
+    if (malformed) return Malformed(why);
     length = value.size();
     if (buffer.size() < length + simdjson::SIMDJSON_PADDING) {
       buffer.resize(length + simdjson::SIMDJSON_PADDING);
     }
     std::memcpy(buffer.data(), value.data(), length);
     std::memset(buffer.data() + length, ' ', simdjson::SIMDJSON_PADDING);
-    const auto error = parser.iterate(buffer.data(), length, buffer.size()).get(document);
-    if (error == simdjson::UTF8_ERROR) return Malformed("it is not UTF-8");
-    Check(error);
+    Check(parser.iterate(buffer.data(), length, buffer.size()).get(document));
   }
 
   std::optional<bool> KeyIs(simdjson::ondemand::field& field, std::string_view want);
@@ -251,12 +247,11 @@ JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestTree(std::string_view text
   return DigestOf(root);
 }
 
-// An object or array. false: a string in it stands for no text.
+// An object or array. false: malformed.
 bool JsonReader::Impl::TakeTree(std::string_view text, bool minify, std::string& out) {
-  if (digest || half_pairs) {
-    const MaybeDigest tree = DigestTree(text);
-    if (!tree) return false;
-    if (digest) digest = tree;
+  if (digest) {
+    digest = DigestTree(text);
+    if (!digest) return false;
   }
   AppendText(text, minify, out);
   last_type = text.front() == '{' ? JsonType::kObject : JsonType::kArray;
@@ -313,12 +308,6 @@ JsonReader::JsonReader() : impl_(std::make_unique<Impl>()) {}
 JsonReader::~JsonReader() = default;
 
 void JsonReader::Begin(std::string_view text) { impl_->Parse(text); }
-
-bool JsonReader::BeginWhole(std::string_view text) {
-  Begin(text);
-  impl_->ignored.clear();
-  return Take("", false, impl_->ignored) != JsonFound::kMalformed;
-}
 
 JsonFound JsonReader::Digest(std::string_view pointer, std::uint64_t& out) {
   impl_->ignored.clear();

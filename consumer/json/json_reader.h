@@ -1,7 +1,6 @@
 // One part of a JSON text by its pointer (RFC 6901), as bytes: numbers keep their digits, strings
-// come unescaped, objects and arrays as their text. Of equal names the first counts. A text that is
-// not exactly one JSON document (json_text.h) has no parts, and a part with half a surrogate
-// pair in a string is none. One thread; keeps its buffers.
+// come unescaped, objects and arrays as their text. A text that is not exactly one JSON document
+// (json_text.h) has no parts. One thread; keeps its buffers.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +27,6 @@ class JsonReader {
   JsonReader& operator=(const JsonReader&) = delete;
 
   void Begin(std::string_view text);  // copies the text
-  // Begin, and whether the text as a whole is a part: one document, each string in it a text.
-  bool BeginWhole(std::string_view text);
   // Appends to `out` only with kValue. After kMalformed every Append says the same until Begin.
   // `pointer` is one without a problem.
   JsonFound Append(std::string_view pointer, std::string& out);

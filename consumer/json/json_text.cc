@@ -2,20 +2,28 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include <fmt/format.h>
 #include <simdjson.h>
+#include <nlohmann/json.hpp>
+
+#include "consumer/json/json_digest.h"
 
 namespace fencepost::consumer {
 namespace {
 
-constexpr int kMaxDepth = 1024;  // the check is recursive, and so is what reads the text behind it
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::string_view kCutOff = "it is cut off";
+constexpr std::string_view kComment = "it has a comment";
+constexpr std::string_view kLiteral = "a literal is neither a number nor true, false or null";
+constexpr std::string_view kNoEscape = "a string has an escape that JSON does not have";
 
 constexpr std::string_view kSpace = " \t\r\n";
 constexpr bool IsSpace(char c) { return kSpace.find(c) != std::string_view::npos; }
@@ -27,9 +35,30 @@ constexpr std::array<bool, 256> kPlain = [] {
   return plain;
 }();
 
+// Of what is neither a number nor a word of JSON.
+std::string_view LiteralProblem(std::string_view text) {
+  std::string word;
+  for (const char c : text.substr(0, 10)) word.push_back(static_cast<char>(c | 0x20));
+  const std::string_view bare =
+      std::string_view(word).substr(text.front() == '-' || text.front() == '+' ? 1 : 0);
+  if (bare == "nan") return "NaN is not JSON";
+  return bare == "infinity" || bare == "inf" ? "Infinity is not JSON" : kLiteral;
+}
+
+// It may become a literal of JSON when more of it comes.
+bool MayGoOn(std::string_view literal) {
+  for (const std::string_view word : {"true", "false", "null"}) {
+    if (word.starts_with(literal)) return true;
+  }
+  return IsJsonNumber(std::string(literal) + "0");
+}
+
 class Grammar {
  public:
-  explicit Grammar(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}
+  Grammar(std::string_view text, int most_levels)
+      : at_(text.data()), end_(at_ + text.size()), most_levels_(most_levels) {
+    names_.reserve(32);
+  }
 
   // Behind it is the end, or what else there is.
   bool Document() {
@@ -41,15 +70,21 @@ class Grammar {
   [[nodiscard]] std::string_view rest() const {
     return {at_, static_cast<std::size_t>(end_ - at_)};
   }
-  [[nodiscard]] const JsonVerdict& verdict() const { return verdict_; }
+  [[nodiscard]] std::string_view problem() const { return problem_; }
 
  private:
   bool Fail(std::string_view why) {
-    verdict_.problem = why;
+    problem_ = why;
     return false;
   }
   // What else is there, or that there is no more.
-  bool Missing(std::string_view why) { return Fail(at_ == end_ ? "it is cut off" : why); }
+  bool Missing(std::string_view why) { return Fail(at_ == end_ ? kCutOff : why); }
+  // The same between values.
+  bool MissingPart(std::string_view why) {
+    if (at_ < end_ && *at_ == '/') return Fail(kComment);
+    if (at_ < end_ && *at_ == '\'') return Fail("it has single quotes, and JSON has double ones");
+    return Missing(why);
+  }
   void Space() {
     while (at_ < end_ && IsSpace(*at_)) ++at_;
   }
@@ -59,40 +94,67 @@ class Grammar {
     return true;
   }
 
-  bool Value(int depth) {
-    if (depth > kMaxDepth) return Fail("it is nested deeper than 1024 levels");
-    if (Next('{')) return Object(depth);
-    if (Next('[')) return Array(depth);
-    return Next('"') ? String() : Literal();
+  bool Value(int level) {
+    if (Next('"')) return String();
+    const bool object = Next('{');
+    if (!object && !Next('[')) return Literal();
+    if (level > most_levels_) return Fail("it is nested deeper than 200 levels");
+    return object ? Object(level) : Array(level);
   }
 
-  bool Object(int depth) {
+  bool Object(int level) {
+    const std::size_t first = names_.size();
     Space();
     if (Next('}')) return true;
     while (true) {
+      if (!Next('"')) return MissingPart("a name in quotes is missing in an object");
+      if (!Name()) return false;
       Space();
-      if (!Next('"')) return Missing("a name in quotes is missing in an object");
-      if (!String()) return false;
+      if (!Next(':')) return MissingPart("a colon is missing behind a name");
       Space();
-      if (!Next(':')) return Missing("a colon is missing behind a name");
+      if (!Value(level + 1)) return false;
       Space();
-      if (!Value(depth + 1)) return false;
-      Space();
-      if (Next('}')) return true;
-      if (!Next(',')) return Missing("a comma is missing in an object");
+      if (Next('}')) return EachOnce(first);
+      if (!NextPart("a comma is missing in an object", '}')) return false;
     }
   }
 
-  bool Array(int depth) {
+  bool Array(int level) {
     Space();
     if (Next(']')) return true;
     while (true) {
-      Space();
-      if (!Value(depth + 1)) return false;
+      if (!Value(level + 1)) return false;
       Space();
       if (Next(']')) return true;
-      if (!Next(',')) return Missing("a comma is missing in an array");
+      if (!NextPart("a comma is missing in an array", ']')) return false;
     }
+  }
+
+  bool NextPart(std::string_view without_comma, char end) {
+    if (!Next(',')) return MissingPart(without_comma);
+    Space();
+    return at_ == end_ || *at_ != end || Fail("a comma has nothing behind it");
+  }
+
+  // Behind its first quote, as a string is.
+  bool Name() {
+    const char* const begin = at_;
+    if (!String()) return false;
+    const std::string_view raw(begin, static_cast<std::size_t>(at_ - 1 - begin));
+    const bool plain = raw.find('\\') == std::string_view::npos;
+    names_.push_back(DigestText(JsonKind::kString, plain ? raw : Unescaped(raw)));
+    return true;
+  }
+  std::string_view Unescaped(std::string_view raw) {
+    return name_ = nlohmann::json::parse(fmt::format("\"{}\"", raw)).get<std::string>();
+  }
+  // The names from `first` on, which are those of one object.
+  bool EachOnce(std::size_t first) {
+    const std::span names = std::span(names_).subspan(first);
+    std::ranges::sort(names);
+    const bool once = std::ranges::adjacent_find(names) == names.end();
+    names_.resize(first);
+    return once || Fail("an object has a name twice");
   }
 
   // Behind its first quote.
@@ -101,31 +163,26 @@ class Grammar {
       while (at_ < end_ && kPlain[static_cast<unsigned char>(*at_)]) ++at_;
       if (Next('"')) return true;
       if (!Next('\\')) return Missing("a string has a control character that is not escaped");
-      if (!Escape()) return Missing("a string has an escape that JSON does not have");
+      if (!Escape()) return false;
     }
   }
   bool Escape() {
     if (Next('u')) return CodePoint();
     constexpr std::string_view kEscapes = "\"\\/bfnrt";
-    if (at_ == end_ || kEscapes.find(*at_) == std::string_view::npos) return false;
+    if (at_ == end_ || kEscapes.find(*at_) == std::string_view::npos) return Missing(kNoEscape);
     ++at_;
     return true;
   }
   bool CodePoint() {
     const auto unit = CodeUnit();
-    if (!unit) return false;
-    const bool high = *unit >= 0xd800 && *unit < 0xdc00;
-    const bool low = *unit >= 0xdc00 && *unit < 0xe000;
-    if (high && rest().starts_with("\\u")) {
-      const char* const before = at_;
-      at_ += 2;
+    if (!unit) return Missing(kNoEscape);
+    if (*unit < 0xd800 || *unit >= 0xe000) return true;
+    if (*unit < 0xdc00 && Next('\\') && Next('u')) {
       const auto second = CodeUnit();
-      if (!second) return false;
+      if (!second) return Missing(kNoEscape);
       if (*second >= 0xdc00 && *second < 0xe000) return true;
-      at_ = before;
     }
-    verdict_.half_pairs = verdict_.half_pairs || high || low;
-    return true;
+    return Missing("a string has half a surrogate pair");
   }
   std::optional<std::uint32_t> CodeUnit() {
     std::uint32_t unit = 0;
@@ -147,15 +204,31 @@ class Grammar {
     const char* const begin = at_;
     while (at_ < end_ && !IsSpace(*at_) && *at_ != ',' && *at_ != '}' && *at_ != ']') ++at_;
     const std::string_view text(begin, static_cast<std::size_t>(at_ - begin));
-    if (text.empty()) return Missing("a value is missing");
     if (IsJsonNumber(text) || text == "true" || text == "false" || text == "null") return true;
-    return Fail("a literal is neither a number nor true, false or null");
+    if (text.empty()) return Missing("a value is missing");
+    if (at_ == end_ && MayGoOn(text)) return Fail(kCutOff);
+    at_ = begin;
+    return MissingPart(LiteralProblem(text));
   }
 
   const char* at_;
   const char* const end_;
-  JsonVerdict verdict_;
+  const int most_levels_;
+  std::string_view problem_;
+  std::vector<std::uint64_t> names_;  // of the objects that are open: their digests
+  std::string name_;
 };
+
+// With its mark, or every second one of the first bytes is zero and the other begins JSON.
+bool IsUtf16(std::string_view text) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return true;
+  const auto begins = [&](std::size_t at, std::size_t zero) {
+    constexpr std::string_view kBegin = "{[\"-0123456789tfn \t\r\n";
+    return text[zero] == '\0' && kBegin.find(text[at]) != std::string_view::npos &&
+           (text.size() < 4 || (text[zero + 2] == '\0' && text[at + 2] != '\0'));
+  };
+  return text.size() >= 2 && (begins(0, 1) || begins(1, 0));
+}
 
 }  // namespace
 
@@ -188,14 +261,17 @@ bool IsJsonNumber(std::string_view text) {
   return at == text.size();
 }
 
-JsonVerdict CheckJson(std::string_view text) {
-  if (text.starts_with(kByteOrderMark)) return {.problem = "it begins with a byte order mark"};
-  if (Trimmed(text).empty()) return {.problem = "it is empty"};
-  Grammar first(text);
-  if (!first.Document() || first.rest().empty()) return first.verdict();
-  const bool more = Grammar(first.rest()).Document();
-  return {.problem =
-              more ? "it has more than one JSON document" : "something follows the JSON document"};
+std::string_view JsonProblem(std::string_view text, int most_levels) {
+  if (text.empty()) return "it is empty";
+  if (text.starts_with("\xef\xbb\xbf")) return "it begins with a byte order mark";
+  if (IsUtf16(text)) return "it is UTF-16, and JSON is UTF-8";
+  if (Trimmed(text).empty()) return "it is white space alone";
+  if (!simdjson::validate_utf8(text.data(), text.size())) return "it is not UTF-8";
+  Grammar first(text, most_levels);
+  if (!first.Document() || first.rest().empty()) return first.problem();
+  Grammar second(first.rest(), most_levels);
+  if (second.Document()) return "it has two documents or more";
+  return second.problem() == kComment ? kComment : "something follows the JSON document";
 }
 
 void AppendJsonString(std::string_view text, std::string& out) {

@@ -13,17 +13,11 @@ bool IsJsonNumber(std::string_view text);
 // Without JSON's white space around it.
 std::string_view Trimmed(std::string_view text);
 
-struct JsonVerdict {
-  // Empty: it is one document. Else a sentence that holds nothing of the text ("it is cut off").
-  std::string_view problem;
-  // A string has half a surrogate pair as an escape: JSON by its grammar, but it stands for no
-  // text.
-  bool half_pairs = false;
-};
+inline constexpr int kMostJsonLevels = 200;
 
-// Whether it is exactly one JSON document, and if not, why: the one place that decides it. All but
-// whether it is UTF-8. At most 1024 levels deep.
-JsonVerdict CheckJson(std::string_view text);
+// Empty: it is exactly one JSON document. Else why it is none: a sentence that holds nothing of the
+// text ("it is cut off"). The one place that decides it; README.md has the verdicts.
+std::string_view JsonProblem(std::string_view text, int most_levels = kMostJsonLevels);
 
 // A string in quotes; `text` is valid UTF-8.
 void AppendJsonString(std::string_view text, std::string& out);

@@ -102,8 +102,10 @@ struct HttpHandlerOptions {
   double rate_limit = 0;                                  // calls a second, of this worker; 0: any
   std::string tls_ca;                                     // empty: the system's
 };
+enum class ExecValue : std::uint8_t { kJson, kText };
 struct ExecHandlerOptions {
   std::vector<std::string> command;
+  ExecValue value = ExecValue::kJson;  // the form in which a record's value is given
   int processes = 4;
 };
 struct JqHandlerOptions {

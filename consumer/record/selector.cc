@@ -189,7 +189,8 @@ tl::expected<bool, std::string> Evaluator::Found(const Selector& selector, const
   const bool made = impl_->context.value != nullptr && part != "key";
   const std::string whose = made ? "handler's answer" : std::string(part);
   if (found == JsonFound::kMalformed) {
-    if (const auto id = bytes && !made ? RegisteredSchema(*bytes) : std::nullopt) {
+    const bool utf16 = reader.problem().find("UTF-16") != std::string::npos;
+    if (const auto id = bytes && !made && !utf16 ? RegisteredSchema(*bytes) : std::nullopt) {
       return tl::unexpected(
           fmt::format("the {} begins with the magic byte of a schema registry (schema id {}): set "
                       "kafka.decode.{}",

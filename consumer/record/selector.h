@@ -5,12 +5,12 @@
 //   key value topic partition offset timestamp record_id token worker header:NAME json:/POINTER
 //   key:/POINTER "=text"
 //
-// Of several headers of one name the last counts; of several equal names in a JSON object the
-// first. json: reads the value as JSON, key:/ the key. timestamp is in milliseconds since the Unix
-// epoch. The pointer "" is the whole document. A trailing '?' makes it optional: nothing found is
-// null instead of a bad record. Numbers keep their digits: what is in the JSON text is what comes
-// out (no doubles on the way). A JSON string comes out unescaped, an object or array as its JSON
-// text, true/false as such, JSON null as null (RFC 8259, RFC 6901).
+// Of several headers of one name the last counts. json: reads the value as JSON, key:/ the key.
+// timestamp is in milliseconds since the Unix epoch. The pointer "" is the whole document. A
+// trailing '?' makes it optional: nothing found is null instead of a bad record. Numbers keep their
+// digits: what is in the JSON text is what comes out (no doubles on the way). A JSON string comes
+// out unescaped, an object or array as its JSON text, true/false as such, JSON null as null (RFC
+// 8259, RFC 6901).
 #pragma once
 
 #include <cstdint>

@@ -8,12 +8,13 @@
 
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/position.h"
-#include "consumer/json/json_reader.h"
+#include "consumer/json/json_text.h"
 
 namespace fencepost::cli {
 namespace {
 
 using consumer::HeaderView;
+using consumer::JsonProblem;
 using consumer::Record;
 using Json = nlohmann::ordered_json;
 using Bytes = std::optional<std::string_view>;
@@ -29,9 +30,7 @@ std::string Shown(const Json& root, const std::string& pointer) {
 
 // Part by part, where both are objects or arrays.
 bool CompareJson(std::string_view there, std::string_view here, std::vector<std::string>& lines) {
-  // They are walked over by recursion: what is nested too deeply for that is refused here.
-  consumer::JsonReader reader;
-  if (!reader.BeginWhole(there) || !reader.BeginWhole(here)) return false;
+  if (!JsonProblem(there).empty() || !JsonProblem(here).empty()) return false;
   const Json first = Json::parse(there, nullptr, false);
   const Json second = Json::parse(here, nullptr, false);
   if (first.is_discarded() || second.is_discarded()) return false;

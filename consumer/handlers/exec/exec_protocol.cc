@@ -22,25 +22,30 @@ using OrWhy = tl::expected<T, std::string>;
 constexpr std::size_t kMaxErrorText = 1000;
 constexpr std::size_t kMaxClass = 64;
 
-// Valid JSON as it is, on one line: a newline in it can only be a blank between two tokens.
-bool AppendRawJson(std::string_view text, JsonReader& json, std::string& out) {
-  if (!json.BeginWhole(text)) return false;
+// JSON as it is, on one line: a newline in it can only be a blank between two tokens.
+void AppendRawJson(std::string_view text, std::string& out) {
   const std::size_t from = out.size();
   out.append(Trimmed(text));
   std::replace(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), '\n', ' ');
   std::replace(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), '\r', ' ');
-  return true;
 }
 
-void AppendValue(const Record& record, JsonReader& json, std::string& out) {
-  out.append(",\"value\":");
+// Empty, or why a value that should be JSON is none.
+std::string_view AppendValue(const Record& record, ExecValue form, std::string& out) {
+  if (form == ExecValue::kJson) {
+    const std::string_view why = record.value ? JsonProblem(*record.value) : "";
+    out.append(",\"value\":");
+    if (why.empty()) AppendRawJson(record.value.value_or("null"), out);
+    return why;
+  }
+  const bool text = !record.value || IsUtf8(*record.value);
+  out.append(text ? ",\"value_text\":" : ",\"value_base64\":");
   if (!record.value) {
     out.append("null");
-  } else if (!AppendRawJson(*record.value, json, out)) {
-    const bool text = IsUtf8(*record.value);
-    out.append(text ? "null,\"value_text\":" : "null,\"value_base64\":");
+  } else {
     AppendJsonString(text ? *record.value : ToBase64(*record.value), out);
   }
+  return "";
 }
 
 void AppendKey(const Record& record, std::string& out) {
@@ -169,7 +174,7 @@ std::string TakeField(std::string_view name, Value value, Reply& reply) {
 
 }  // namespace
 
-std::string ExecRequestLine(const HandlerCall& call, JsonReader& json) {
+tl::expected<std::string, HandlerFailure> ExecRequestLine(const HandlerCall& call, ExecValue form) {
   const Record& record = call.record;
   std::string line = "{\"record_id\":";
   AppendJsonString(call.record_id, line);
@@ -182,18 +187,20 @@ std::string ExecRequestLine(const HandlerCall& call, JsonReader& json) {
       call.where.partition, record.offset,
       record.timestamp ? std::to_string(record.timestamp->count()) : "null", call.attempt);
   AppendKey(record, line);
-  AppendValue(record, json, line);
+  if (const std::string_view why = AppendValue(record, form, line); !why.empty()) {
+    return tl::unexpected(NotJson(why, "values of another form: `handler.exec.value: text`"));
+  }
   AppendHeaders(record, line);
   line.append("}\n");
   return line;
 }
 
 tl::expected<HandlerResult, std::string> ParseExecReply(std::string_view line,
-                                                        std::string_view record_id,
-                                                        JsonReader& json) {
-  // All of it is checked first: On-Demand only counts brackets on its way over a value.
-  if (!json.BeginWhole(line)) {
-    return tl::unexpected("it is not JSON: " + json.problem());
+                                                        std::string_view record_id) {
+  // All of it is checked first: On-Demand only counts brackets on its way over a value. The values
+  // are at its second or third level.
+  if (const std::string_view why = JsonProblem(line, kMostJsonLevels + 2); !why.empty()) {
+    return tl::unexpected(fmt::format("it is not JSON: {}", why));
   }
   simdjson::ondemand::parser parser;
   const simdjson::padded_string padded(Trimmed(line));

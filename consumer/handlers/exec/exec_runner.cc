@@ -148,12 +148,13 @@ bool ExecRunner::ReadyForRecord(Slot& slot) {
 }
 
 void ExecRunner::GiveTo(Slot& slot, HandlerCall call) {
-  const std::string line = ExecRequestLine(call, json_);
+  const auto line = ExecRequestLine(call, options_.value);
   const Clock::time_point now = Clock::now();
   const Clock::time_point deadline = now + call.timeout;
   slot.record = InHand{.call = std::move(call), .since = now, .deadline = deadline};
-  if (line.size() > kMaxAnswerBytes) return Answer(slot, TooLarge("the request's line"));
-  slot.process->Send(line);
+  if (!line) return Answer(slot, tl::unexpected(line.error()));
+  if (line->size() > kMaxAnswerBytes) return Answer(slot, TooLarge("the request's line"));
+  slot.process->Send(*line);
 }
 
 void ExecRunner::Poll() {
@@ -229,7 +230,7 @@ bool ExecRunner::TakeReplies(Slot& slot) {
       BrokeUnasked(slot, line->size());
       return false;
     }
-    auto result = ParseExecReply(*line, slot.record->call.record_id, json_);
+    auto result = ParseExecReply(*line, slot.record->call.record_id);
     if (!result) {
       const std::string shown =
           "the reply cannot be read: " + result.error() + " (what is no reply goes to stderr)";

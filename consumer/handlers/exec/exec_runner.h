@@ -17,7 +17,6 @@
 
 #include "consumer/handlers/exec/exec_process.h"
 #include "consumer/handlers/polling_runner.h"
-#include "consumer/json/json_reader.h"
 #include "locking/base/wake_up.h"
 
 namespace fencepost::consumer {
@@ -83,7 +82,6 @@ class ExecRunner final : public PollingRunner {
   // The thread's own:
   std::vector<Slot> slots_;
   std::vector<std::unique_ptr<ExecProcess>> dying_;  // killed, not reaped yet
-  JsonReader json_;
   std::vector<pollfd> polled_;
 };
 

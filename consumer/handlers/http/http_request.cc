@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "consumer/handlers/http/http_answer.h"
+#include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
@@ -24,6 +25,13 @@ constexpr std::array<std::string_view, 3> kReserved = {"idempotency-key", "fenci
 
 bool SameName(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+// application/json; charset=utf-8, application/vnd.shop+json
+bool IsJsonType(std::string_view type) {
+  type = Trimmed(type.substr(0, type.find(';')));
+  return type.size() >= 5 && (SameName(type.substr(type.size() - 5), "/json") ||
+                              SameName(type.substr(type.size() - 5), "+json"));
 }
 
 bool IsPrintable(std::string_view text) {
@@ -94,11 +102,21 @@ tl::expected<HttpTarget, Error> HttpTarget::Make(const HttpHandlerOptions& optio
     };
     const bool ours = std::any_of(kReserved.begin(), kReserved.end(), same);
     if (ours && !Planted("header_hides_the_token")) continue;
-    target.own_content_type = target.own_content_type || same("content-type");
+    if (same("content-type")) {
+      target.own_content_type = true;
+      target.json = IsJsonType(value);
+    }
     // That is how curl wants a header without a value.
     target.headers.push_back(value.empty() ? header + ";" : header + ": " + value);
   }
   return target;
+}
+
+std::optional<HandlerFailure> HttpTarget::Refusal(const Record& record) const {
+  const bool body = options.method != "GET" && options.method != "HEAD" && record.value;
+  const std::string_view why = body && json ? JsonProblem(*record.value) : "";
+  if (why.empty()) return std::nullopt;
+  return NotJson(why, "handler.http.headers has a Content-Type of JSON");
 }
 
 HttpRequest::HttpRequest(const HttpTarget* target) : target_(target), easy_(curl_easy_init()) {
@@ -181,7 +199,7 @@ void HttpRequest::SetHeaders(bool with_body) {
     add(fmt::format("traceparent: {}", *trace));
   }
   if (!target_->own_content_type) {
-    const bool json = with_body && json_.BeginWhole(*call_.record.value);
+    const bool json = with_body && JsonProblem(*call_.record.value).empty();
     add(!with_body ? "Content-Type:"  // curl's own is of no use
         : json     ? "Content-Type: application/json"
                    : "Content-Type: application/octet-stream");

@@ -12,7 +12,6 @@
 
 #include "consumer/handlers/http/curl_holders.h"
 #include "consumer/handlers/runner.h"
-#include "consumer/json/json_reader.h"
 
 namespace fencepost::consumer {
 
@@ -21,6 +20,7 @@ struct HttpTarget {
   HttpHandlerOptions options;
   std::vector<std::string> headers;  // the user's, as lines for curl
   bool own_content_type = false;     // the user gave one
+  bool json = false;                 // and it is JSON's
   bool https = false;
   std::string user_agent;
 
@@ -28,6 +28,8 @@ struct HttpTarget {
   // no request may hold, tls_ca cannot be read.
   static tl::expected<HttpTarget, Error> Make(const HttpHandlerOptions& options,
                                               const std::string& pipeline);
+  // Of a record whose value is not what the user's Content-Type says.
+  [[nodiscard]] std::optional<HandlerFailure> Refusal(const Record& record) const;
 };
 
 class HttpRequest {
@@ -59,7 +61,6 @@ class HttpRequest {
   curl::Easy easy_;
   curl::List headers_;
   HandlerCall call_;
-  JsonReader json_;
   std::string body_;
   bool too_large_ = false;
   std::array<char, CURL_ERROR_SIZE> words_{};

@@ -178,6 +178,11 @@ void HttpRunner::Run() {
 
 void HttpRunner::StartWaiting() {
   while (!waiting_.empty() && running_.size() < concurrency_) {
+    if (auto refusal = target_.Refusal(waiting_.front().record)) {
+      answered_({.id = waiting_.front().id, .result = tl::unexpected(std::move(*refusal))});
+      waiting_.pop_front();
+      continue;
+    }
     std::unique_ptr<HttpRequest> request;
     if (idle_.empty()) {
       request = std::make_unique<HttpRequest>(&target_);

@@ -11,6 +11,7 @@
 
 #include "consumer/handlers/jq/jq_numbers.h"
 #include "consumer/handlers/runner.h"
+#include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 
@@ -194,18 +195,15 @@ JqHandler::JqHandler(std::unique_ptr<Jq> jq, std::string program,
 
 JqHandler::~JqHandler() = default;
 
-// What is wrong with the value, or nothing: then jq reads the numbers in it as they are.
-std::optional<std::string> JqHandler::WhyBad(std::string_view value) {
-  if (!json_.BeginWhole(value)) return "the value is not JSON: " + json_.problem();
-  if (const auto number = FindInexactNumber(value)) {
-    return fmt::format("jq would change the number {}", OneLine(*number, 100));
-  }
-  return std::nullopt;
-}
-
 HandlerResult JqHandler::Handle(const HandlerRequest& request, const std::stop_token& stop) {
   const std::string_view value = request.record->value.value_or("null");
-  if (const auto why = WhyBad(value)) return Bad("bad_record", *why, "jq cannot take the value");
+  if (const std::string_view why = JsonProblem(value); !why.empty()) {
+    return tl::unexpected(NotJson(why, ""));
+  }
+  if (const auto number = FindInexactNumber(value)) {
+    return Bad("bad_record", fmt::format("jq would change the number {}", OneLine(*number, 100)),
+               "jq would change a number");
+  }
   Jv input(jv_parse_sized(value.data(), static_cast<int>(value.size())));
   if (input.Kind() == JV_KIND_INVALID) {
     const Jv message(jv_invalid_get_msg(input.Release()));

@@ -15,7 +15,6 @@
 #include <tl/expected.hpp>
 
 #include "consumer/handlers/handler.h"
-#include "consumer/json/json_reader.h"
 #include "locking/base/error.h"
 
 namespace fencepost::consumer {
@@ -38,14 +37,12 @@ class JqHandler : public Handler {
   struct Jq;  // libjq's state
 
   JqHandler(std::unique_ptr<Jq> jq, std::string program, std::vector<std::string_view> variables);
-  std::optional<std::string> WhyBad(std::string_view value);
   HandlerResult Results(const std::stop_token& stop);
   HandlerResult AtTheEnd(HandlerValues values, std::string error);
 
   std::unique_ptr<Jq> jq_;
   const std::string program_;                      // as it is compiled
   const std::vector<std::string_view> variables_;  // those that it mentions, in their order
-  JsonReader json_;
 };
 
 }  // namespace fencepost::consumer

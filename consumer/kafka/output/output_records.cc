@@ -53,17 +53,9 @@ tl::unexpected<EncodeProblem> Misfit(const char* what, const EncodeProblem& why)
 
 OutputRecords::Bytes OutputRecords::Key() {
   if (encoder_ == nullptr || !encoder_->HasKey()) return Select(options_.key, "key", key_);
-  const bool as_it_is = options_.key.kind == Selector::Kind::kKey && key_is_json_;
-  if (as_it_is && item_->record->key) {
-    json_.clear();
-    const Selector whole{.kind = Selector::Kind::kKeyJson, .argument = {}};
-    const auto done = evaluator_.AppendAsJson(whole, json_);
-    if (!done) return ProblemOf("key", options_.key, done.error());
-  } else {
-    const auto found = SelectJson(options_.key, "key");
-    if (!found) return tl::unexpected(found.error());
-    if (!*found) return std::nullopt;
-  }
+  const auto found = SelectJson(options_.key, "key");
+  if (!found) return tl::unexpected(found.error());
+  if (!*found) return std::nullopt;
   const auto encoded = encoder_->Key(json_, key_);
   if (!encoded) return Misfit("key", encoded.error());
   return key_;
@@ -81,11 +73,14 @@ OutputRecords::Bytes OutputRecords::Value() {
 
 tl::expected<bool, EncodeProblem> OutputRecords::SelectJson(const Selector& selector,
                                                             const char* what) {
+  const bool value = selector.kind == Selector::Kind::kValue && current_;
+  const bool key = selector.kind == Selector::Kind::kKey && key_is_json_ && item_->record->key;
+  const Selector whole{.kind = value ? Selector::Kind::kJson : Selector::Kind::kKeyJson};
   json_.clear();
-  const auto done = evaluator_.AppendAsJson(selector, json_);
+  const auto done = evaluator_.AppendAsJson(value || key ? whole : selector, json_);
   if (!done) return ProblemOf(what, selector, done.error());
-  // A JSON null that is a whole value is one; that there is nothing is no value.
-  return json_ != "null" || (selector.kind == Selector::Kind::kValue && current_);
+  // A JSON null that is a whole value or key is one; that there is nothing is no value.
+  return json_ != "null" || value || key;
 }
 
 // The record's own key and value need no copy.

@@ -10,7 +10,6 @@
 
 #include "consumer/json/json_digest.h"
 #include "consumer/json/json_text.h"
-#include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/outputs/rows/row_rules.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
@@ -177,10 +176,14 @@ tl::expected<void, std::string> MakeCellWhole(std::int64_t least, std::int64_t m
 tl::expected<void, std::string> MakeCellJson(const Selector& from, std::optional<JsonType> type,
                                              std::string& text, std::size_t at) {
   // The text of `value` is a document of its own, that of the numbers is a number.
-  const bool json = from.kind == Selector::Kind::kValue || IsNumber(from);
-  if (type ? *type != JsonType::kString : json) return {};
   const std::string_view cell = std::string_view(text).substr(at);
-  if (!BatchRows::IsText(cell)) return tl::unexpected<std::string>("is not UTF-8 text");
+  if (from.kind == Selector::Kind::kValue) {
+    const std::string_view why = JsonProblem(cell);
+    if (why.empty()) return {};
+    return tl::unexpected(fmt::format("is not valid JSON: {}", why));
+  }
+  if (type ? *type != JsonType::kString : IsNumber(from)) return {};
+  if (!IsUtf8(cell)) return tl::unexpected<std::string>("is not UTF-8 text");
   std::string quoted;
   AppendJsonString(cell, quoted);
   text.replace(at, std::string::npos, quoted);

@@ -47,13 +47,14 @@ class ExecHandler : public RunnerFixture {
     return path;
   }
   // `body` runs for each line, as `line` and `request`.
-  void StartPython(const std::string& body, int processes = 1) {
+  void StartPython(const std::string& body, int processes = 1, ExecValue value = ExecValue::kJson) {
     std::string text = std::string(kPrelude) +
                        "for line in sys.stdin:\n    request = json.loads(line)\n"
-                       "    value = request['value']\n";
+                       "    value = request.get('value')\n";
     std::istringstream lines(body);
     for (std::string line; std::getline(lines, line);) text += "    " + line + "\n";
-    Start({.kind = ExecHandlerOptions{.command = {Script(text)}, .processes = processes}});
+    Start({.kind = ExecHandlerOptions{
+               .command = {Script(text)}, .value = value, .processes = processes}});
   }
   bool Exists(const std::string& name) { return std::filesystem::exists(dir_.File(name)); }
   bool Noted(std::size_t count, std::string_view event) {
@@ -76,14 +77,27 @@ TEST_F(ExecHandler, AsksWithTheWholeRecordInOneLine) {
             R"("headers":{"b":null,"a":"2"},"headers_base64":{"c":"/w=="}})");
 }
 
-TEST_F(ExecHandler, PassesOnWhatIsNotJsonAsTextOrBase64) {
+TEST_F(ExecHandler, AsksNothingOfAValueThatIsNotJson) {
   StartPython(kEcho);
-  EXPECT_THAT(*ValueOf({.value = "{\"cut", .key = "\xfe"}),
-              HasSubstr(R"("key":null,"key_base64":"/g==","value":null,"value_text":"{\"cut")"));
-  EXPECT_THAT(*ValueOf({.value = "\xff\xfe\n"}),
-              HasSubstr(R"("key":null,"value":null,"value_base64":"//4K","headers":{})"));
-  EXPECT_THAT(*ValueOf({.value = ""}), HasSubstr(R"("value":null,"value_text":"")"));
+  const HandlerFailure failure = FailureOf(R"({"score":NaN})");
+  EXPECT_EQ(failure.error_class, "bad_record");
+  EXPECT_EQ(failure.text,
+            "the value is not valid JSON: NaN is not JSON (values of another form: "
+            "`handler.exec.value: text`)");
+  EXPECT_FALSE(failure.retry);
+  EXPECT_EQ(FailureOf("").error_class, "bad_record");
   EXPECT_THAT(*ValueOf(CallSpec{}), HasSubstr(R"("value":null,"headers":{})"));
+}
+
+TEST_F(ExecHandler, PassesOnAnyValueAsTextOrBase64WhereThatIsItsForm) {
+  StartPython(kEcho, 1, ExecValue::kText);
+  EXPECT_THAT(*ValueOf({.value = "{\"cut", .key = "\xfe"}),
+              HasSubstr(R"("key":null,"key_base64":"/g==","value_text":"{\"cut","headers")"));
+  EXPECT_THAT(*ValueOf({.value = "\xff\xfe\n"}),
+              HasSubstr(R"("key":null,"value_base64":"//4K","headers":{})"));
+  EXPECT_THAT(*ValueOf({.value = ""}), HasSubstr(R"("value_text":"","headers")"));
+  EXPECT_THAT(*ValueOf({.value = R"({"a":1})"}), HasSubstr(R"("value_text":"{\"a\":1}",)"));
+  EXPECT_THAT(*ValueOf(CallSpec{}), HasSubstr(R"("value_text":null,"headers":{})"));
 }
 
 // From now on close_range does not exist for the calling thread and those that it starts: so it is
@@ -387,7 +401,8 @@ TEST_F(ExecHandler, RunsTheExampleOfTheReadme) {
   const std::string program = readme.substr(from, readme.find("```\n", from) - from);
   Start({.kind = ExecHandlerOptions{.command = {Script(program)}, .processes = 2}});
   EXPECT_EQ(ValueOf(R"({"amount": 12})"), R"({"order_id": "o-1", "cents": 1200})");
-  EXPECT_THAT(Told("no json"), StartsWith("bad_order, for good: "));
+  EXPECT_EQ(Told(CallSpec{}), "bad_order, for good: a tombstone is no order");
+  EXPECT_THAT(Told("no json"), StartsWith("bad_record, for good: the value is not valid JSON: "));
 }
 
 TEST(ExecProcess, DiesWithTheThreadThatStartedIt) {

@@ -251,6 +251,17 @@ TEST_F(HttpHandler, RefusesAnAnswerOverSixteenMebibytes) {
   EXPECT_EQ(ValueOf("3"), "xxx");
 }
 
+TEST_F(HttpHandler, SendsNothingUnderAContentTypeOfJsonThatIsNotJson) {
+  Serve([](const StubServer::Request& request) { return Answer{.body = request.body}; },
+        {.headers = {{"Content-Type", "application/json; charset=utf-8"}}}, 1);
+  EXPECT_EQ(Told(R"({"score":NaN})"),
+            "bad_record, for good: the value is not valid JSON: NaN is not JSON "
+            "(handler.http.headers has a Content-Type of JSON)");
+  EXPECT_EQ(ValueOf("{}"), "{}");
+  EXPECT_EQ(ValueOf(CallSpec{}), "") << "a null value is an empty body";
+  EXPECT_EQ(server_->requests().size(), 2u);
+}
+
 TEST_F(HttpHandler, StopsWithRequestsOut) {
   HoldAll(1);
   Call("1");

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "consumer/handlers/exec/exec_protocol.h"
+#include "consumer/json/json_text.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/text.h"
 #include "tests/fuzz/target.h"
@@ -13,19 +14,22 @@ namespace {
 
 using namespace consumer;
 
-void CheckRequest(std::string_view key, std::string_view value, JsonReader& reader) {
+void CheckRequest(std::string_view key, std::string_view value, ExecValue form) {
   HandlerCall call;
   call.record.key = key;
   call.record.value = value;
   call.record.headers = {{key, value}, {"h", key}, {key, std::nullopt}};
   call.where.topic = "orders";
   call.record_id = StoredId(key);
-  const std::string line = ExecRequestLine(call, reader);
+  const auto made = ExecRequestLine(call, form);
+  if (!made) {
+    FENCEPOST_CHECK(form == ExecValue::kJson && IsOneLine(made.error().shown), Shown(value));
+    return;
+  }
+  const std::string& line = *made;
   FENCEPOST_CHECK(line.find('\n') == line.size() - 1, Shown(line));
   FENCEPOST_CHECK(line.find('\r') == std::string::npos, Shown(line));
-  reader.Begin(line);
-  std::string whole;
-  FENCEPOST_CHECK(reader.Append("", whole) != JsonFound::kMalformed, Shown(line));
+  FENCEPOST_CHECK(JsonProblem(line, kMostJsonLevels + 1).empty(), Shown(line));
   const auto json = nlohmann::json::parse(line, nullptr, false);
   if (json.is_discarded()) return;  // a number that is no double
   FENCEPOST_CHECK(json.is_object() && json["record_id"] == call.record_id, Shown(line));
@@ -39,10 +43,9 @@ void CheckRequest(std::string_view key, std::string_view value, JsonReader& read
 }  // namespace
 
 void OneInput(std::string_view input) {
-  static JsonReader reader;
   Parts parts(input);
   const std::string_view id = parts.Line();
-  const auto reply = ParseExecReply(parts.rest(), id, reader);
+  const auto reply = ParseExecReply(parts.rest(), id);
   if (!reply) {
     FENCEPOST_CHECK(!reply.error().empty() && IsOneLine(reply.error()), Shown(reply.error()));
   } else if (!*reply) {
@@ -52,7 +55,8 @@ void OneInput(std::string_view input) {
                     Shown(failure.error_class));
     FENCEPOST_CHECK(IsOneLine(failure.shown), Shown(failure.shown));
   }
-  CheckRequest(id, parts.rest(), reader);
+  CheckRequest(id, parts.rest(), ExecValue::kJson);
+  CheckRequest(id, parts.rest(), ExecValue::kText);
 }
 
 }  // namespace fencepost::fuzz

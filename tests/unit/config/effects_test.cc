@@ -71,8 +71,13 @@ TEST(Handler, OfExecAndJq) {
            "handler: {exec: {command: [./a, -x, \"\"], processes: 2, idempotent: true}}\n");
   const auto& options = std::get<consumer::ExecHandlerOptions>(exec.handler.kind);
   EXPECT_THAT(options.command, ElementsAre("./a", "-x", ""));
+  EXPECT_EQ(options.value, consumer::ExecValue::kJson);
   EXPECT_EQ(options.processes, 2);
   EXPECT_TRUE(exec.handler.idempotent);
+  const auto text =
+      With(std::string(kStdout) + "handler: {exec: {command: [./a], value: text}}\n");
+  EXPECT_EQ(std::get<consumer::ExecHandlerOptions>(text.handler.kind).value,
+            consumer::ExecValue::kText);
   const auto jq = With(
       "output: {sqlite: {path: a, table: b, columns: {v: value}}}\n"
       "handler:\n  jq: |\n    .a\n    | {b: .c}\n");

@@ -30,10 +30,11 @@ first pipeline needs, then the others by section. What each setting switches on:
 `key`, `value`, `topic`, `partition`, `offset`, `timestamp` (milliseconds since 1970),
 `record_id`, `token`, `worker`, `header:NAME` (the last of that name), `json:/POINTER`,
 `key:/POINTER` (the key read as JSON) and `"=text"` (a constant). `json:` is the whole value. A
-selector that finds nothing makes the record bad; one that ends in `?` gives null. Numbers keep
-their digits, strings come unescaped, objects and arrays as JSON text. Of several equal names in a
-JSON object the first counts. An id of several selectors is their texts joined by `/`, with `~`
-and `/` inside them as `~0` and `~1`.
+selector that finds nothing makes the record bad; one that ends in `?` gives null. What is read as
+JSON and is [not exactly one document](../consumer/json/README.md#what-is-json) is bad, too. Numbers
+keep their digits (123, 123.0 and 1.23e2 are three ids, 123 and "123" are one), strings come
+unescaped, objects and arrays as JSON text. An id of several selectors is their texts joined by `/`,
+with `~` and `/` inside them as `~0` and `~1`.
 
 ## The keys of a first pipeline
 ```yaml

@@ -58,7 +58,8 @@ TEST(ProtobufEncoding, WhatDoesNotFitIsRefusedWithoutItsContent) {
   EXPECT_EQ(Encoded("", R"({"order_id":"a","secret":1})"), refused);
   EXPECT_EQ(Encoded("", R"({"order_id":"a","amount":"secret"})"), refused);
   EXPECT_EQ(Encoded("", R"({"amount":1})"), refused) << "a required field is missing";
-  EXPECT_EQ(Encoded("", "{order_id: 'a'}"), "error: is not JSON");
+  EXPECT_EQ(Encoded("", "{order_id: 'a'}"),
+            "error: is not valid JSON: a name in quotes is missing in an object");
   EXPECT_THAT(Encoded("", R"({"order_id":)" + std::string(100'000, '[')), StartsWith("error: "));
   const auto encoder = MakeEncoder(Orders(), "");
   std::string payload;
@@ -74,7 +75,9 @@ TEST(ProtobufEncoding, DeepMessagesAreRefused) {
     for (std::size_t i = 0; i < depth; ++i) json += R"({"inner":)";
     return json + "{}" + std::string(depth, '}');
   };
-  EXPECT_THAT(Encoded("shop.Other", nested(5000)), StartsWith("error: is no message"));
+  EXPECT_THAT(Encoded("shop.Other", nested(150)), StartsWith("error: is no message"));
+  EXPECT_EQ(Encoded("shop.Other", nested(5000)),
+            "error: is not valid JSON: it is nested deeper than 200 levels");
   EXPECT_EQ(Decoded(Orders(), Encoded("shop.Other", nested(50))), nested(50));
 }
 

@@ -130,7 +130,7 @@ TEST(JsonSelector, KeepsTheDigitsOfNumbers) {
 
 TEST(JsonSelector, FollowsThePointer) {
   const std::string json =
-      R"({"a":{"b":[10,{"c":"x\u00e9\n"}]},"m/n":1,"t~":2,"":3,"gr\u00f6\u00df\"e":4,"a":5,)"
+      R"({"a":{"b":[10,{"c":"x\u00e9\n"}]},"m/n":1,"t~":2,"":3,"gr\u00f6\u00df\"e":4,)"
       R"("yes":true,"no":false,"nil":null})";
   EXPECT_EQ(SelectJson("json:/a/b/0", json), "10");
   EXPECT_EQ(SelectJson("json:/a/b/1/c", json), "x\xc3\xa9\n");
@@ -151,6 +151,10 @@ TEST(JsonSelector, FollowsThePointer) {
     EXPECT_EQ(SelectJson(nowhere + std::string("?"), json), "null");
   }
   EXPECT_EQ(SelectJson("json:/a?", "17"), "null");
+  // RFC 6901, 4: ~01 is ~1, and no /.
+  EXPECT_EQ(SelectJson("json:/~01", R"({"/":1,"~1":2})"), "2");
+  EXPECT_EQ(SelectJson("json:/~1", R"({"~1":2,"/":1})"), "1");
+  EXPECT_EQ(SelectJson("json:/~00~10", R"({"~/0":1,"~0/0":2})"), "2");
 }
 
 TEST(JsonSelector, MalformedJsonIsBadEvenWhereNullIsFine) {
