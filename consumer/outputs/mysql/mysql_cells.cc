@@ -38,10 +38,8 @@ Converted MysqlCells::Convert(std::size_t column, std::optional<JsonType> type, 
     return tl::unexpected<std::string>("is bytes, and the column is not binary");
   }
   if (to.type == MysqlType::kBytes) return {};
-  if (!BatchRows::IsText(cell)) {
-    return tl::unexpected<std::string>("is not UTF-8 text");
-  }
   if (to.type == MysqlType::kJson) return MakeCellJson(from.selector, type, text, at);
+  if (!BatchRows::IsText(cell)) return tl::unexpected(NotText(cell, "binary"));
   if (to.type == MysqlType::kInteger && type == JsonType::kNumber) {
     return MakeCellWhole(to.least, to.most, text, at);
   }

@@ -14,9 +14,17 @@ namespace {
 
 constexpr Oid kInt2 = 21, kInt4 = 23, kJson = 114, kJsonb = 3802;
 constexpr const char* kNotText = "has a string that stands for no text";
+constexpr const char* kNul = "has a NUL, which PostgreSQL has no text for";
 constexpr Oid kDate = 1082, kTimestamp = 1114, kTimestamptz = 1184;
 
 bool IsJson(Oid type) { return type == kJson || type == kJsonb; }
+// In JSON.
+bool HasEscapedNul(std::string_view text) {
+  for (std::size_t at = text.find('\\'); at < text.size(); at = text.find('\\', at + 2)) {
+    if (text.substr(at).starts_with("\\u0000")) return true;
+  }
+  return false;
+}
 bool IsInteger(Oid type) { return type == kInt2 || type == kInt4 || type == kInt8Oid; }
 
 std::pair<std::int64_t, std::int64_t> Range(Oid type) {
@@ -69,7 +77,7 @@ tl::expected<void, std::string> AppendElement(simdjson::ondemand::value value, P
     if (value.get_string().get(text) != simdjson::SUCCESS)
       return tl::unexpected<std::string>(kNotText);
     if (text.find('\0') != std::string_view::npos) {
-      return tl::unexpected<std::string>("has a string with a NUL in it");
+      return tl::unexpected<std::string>(kNul);
     }
     AppendQuoted(text, out);
     return {};
@@ -135,7 +143,13 @@ tl::expected<void, std::string> PgCells::Convert(std::size_t column, std::option
     if (to.bytes()) return DecodeCell(from.conversion, text, at);
     return tl::unexpected<std::string>("is bytes, and the column is not bytea");
   }
-  if (IsJson(to.base)) return MakeCellJson(from.selector, type, text, at);
+  if (to.bytes()) return {};
+  if (IsJson(to.base)) {
+    auto made = MakeCellJson(from.selector, type, text, at);
+    const bool nul = made && to.base == kJsonb && HasEscapedNul(std::string_view(text).substr(at));
+    return nul ? tl::unexpected<std::string>(kNul) : made;
+  }
+  if (text.find('\0', at) != std::string::npos) return tl::unexpected<std::string>(kNul);
   if (type == JsonType::kArray && to.element != 0) {
     const auto literal = PgArrayLiteral(std::string_view(text).substr(at), ElementOf(to.element));
     if (!literal) return tl::unexpected(literal.error());

@@ -173,6 +173,11 @@ tl::expected<void, std::string> MakeCellWhole(std::int64_t least, std::int64_t m
   return {};
 }
 
+std::string NotText(std::string_view cell, std::string_view bytes) {
+  return fmt::format("{}; a {} column takes any bytes",
+                     IsUtf8(cell) ? "has a NUL" : "is not UTF-8 text", bytes);
+}
+
 tl::expected<void, std::string> MakeCellJson(const Selector& from, std::optional<JsonType> type,
                                              std::string& text, std::size_t at) {
   // The text of `value` is a document of its own, that of the numbers is a number.

@@ -52,6 +52,8 @@ tl::expected<void, std::string> MakeCellTime(Conversion unit, const TimeForm& fo
 // A JSON number that is whole, as its digits.
 tl::expected<void, std::string> MakeCellWhole(std::int64_t least, std::int64_t most,
                                               std::string& text, std::size_t at);
+// Why a cell that is no text (BatchRows::IsText) is refused; `bytes` is a type that takes it.
+std::string NotText(std::string_view cell, std::string_view bytes);
 // For a column of JSON: JSON stays as it is, any other text becomes a string of it. `type`: what
 // the selector found, where it reads JSON.
 tl::expected<void, std::string> MakeCellJson(const Selector& from, std::optional<JsonType> type,

@@ -51,8 +51,9 @@ tl::expected<void, std::string> SqliteCells::Convert(std::size_t column,
   if (conversion != Conversion::kNone) {
     if (auto decoded = DecodeCell(conversion, text, at); !decoded) return decoded;
   }
-  if (target_.blobs[column] || BatchRows::IsText(std::string_view(text).substr(at))) return {};
-  return tl::unexpected<std::string>("is not UTF-8 text; a BLOB column takes any bytes");
+  const std::string_view cell = std::string_view(text).substr(at);
+  if (target_.blobs[column] || BatchRows::IsText(cell)) return {};
+  return tl::unexpected(NotText(cell, "BLOB"));
 }
 
 OutputError SqliteOutput::Refused(const SqliteFailure& failure) const {
