@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <mutex>
 #include <span>
 #include <sstream>
@@ -26,6 +27,11 @@ std::span<const std::pair<std::string_view, std::string_view>> JqPreludeFile();
 
 namespace {
 
+// Of the inexact numbers of a record that is refused, so many at most are asked for the guilty one.
+constexpr std::size_t kMostNamed = 16;
+
+// The builtin `now`, which would be another in each run.
+constexpr std::string_view kNow = "now";
 constexpr std::array<std::string_view, 6> kVariables = {"record_id", "topic", "partition",
                                                         "offset",    "key",   "headers"};
 
@@ -174,11 +180,13 @@ tl::expected<std::unique_ptr<Handler>, Error> JqHandler::Make(const std::string&
   if (std::string words = Jq().Compile(program, variables); !words.empty()) {
     return error(std::move(words));
   }
+  if (program.find(kNow) != std::string::npos) variables.push_back(kNow);
   // libjq binds variables when it compiles. Ours change with each record, so they come in beside
   // the value: [$topic, $key, VALUE].
   std::string whole = Prelude();
   for (std::size_t i = 0; i < variables.size(); ++i) {
-    whole += fmt::format(".[{}] as ${} | ", i, variables[i]);
+    whole += variables[i] == kNow ? fmt::format(".[{}] as $_now | def now: $_now; ", i)
+                                  : fmt::format(".[{}] as ${} | ", i, variables[i]);
   }
   whole += variables.empty() ? program : fmt::format(".[{}] | ({}\n)", variables.size(), program);
   auto jq = std::make_unique<Jq>();
@@ -195,15 +203,40 @@ JqHandler::JqHandler(std::unique_ptr<Jq> jq, std::string program,
 
 JqHandler::~JqHandler() = default;
 
+// jq reads numbers as doubles. Whether one that no double holds has a part in the results shows
+// when its neighbours are in its place: then they differ.
 HandlerResult JqHandler::Handle(const HandlerRequest& request, const std::stop_token& stop) {
   const std::string_view value = request.record->value.value_or("null");
   if (const std::string_view why = JsonProblem(value); !why.empty()) {
     return tl::unexpected(NotJson(why, ""));
   }
-  if (const auto number = FindInexactNumber(value)) {
-    return Bad("bad_record", fmt::format("jq would change the number {}", OneLine(*number, 100)),
-               "jq would change a number");
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  HandlerResult result = Run(value, request, now, stop);
+  const auto inexact = FindInexactNumbers(value);
+  if (!result || inexact.empty()) return result;
+  const auto differs = [&](const std::vector<std::string_view>& numbers, Nudge nudge) {
+    const HandlerResult other = Run(Nudged(value, numbers, nudge), request, now, stop);
+    return !other || *other != *result;
+  };
+  const auto count = [&](const std::vector<std::string_view>& numbers) {
+    return differs(numbers, Nudge::kDown) || differs(numbers, Nudge::kUp);
+  };
+  if (!count(inexact)) return result;
+  if (stop.stop_requested()) return Cancelled();
+  std::string_view named = inexact.front();
+  for (std::size_t i = 0; i < std::min(inexact.size(), kMostNamed); ++i) {
+    if (count({inexact[i]})) {
+      named = inexact[i];
+      break;
+    }
   }
+  return Bad("bad_record", fmt::format("jq would change the number {}", OneLine(named, 100)),
+             "jq would change a number");
+}
+
+HandlerResult JqHandler::Run(std::string_view value, const HandlerRequest& request, double now,
+                             const std::stop_token& stop) {
   Jv input(jv_parse_sized(value.data(), static_cast<int>(value.size())));
   if (input.Kind() == JV_KIND_INVALID) {
     const Jv message(jv_invalid_get_msg(input.Release()));
@@ -212,8 +245,9 @@ HandlerResult JqHandler::Handle(const HandlerRequest& request, const std::stop_t
   }
   if (!variables_.empty()) {
     jv all = jv_array();
-    for (const std::string_view name : variables_)
-      all = jv_array_append(all, Variable(name, request));
+    for (const std::string_view name : variables_) {
+      all = jv_array_append(all, name == kNow ? jv_number(now) : Variable(name, request));
+    }
     input = Jv(jv_array_append(all, input.Release()));
   }
   jq_start(jq_->state, input.Release(), 0);

@@ -1,13 +1,13 @@
 // A jq program as a handler (libjq): the record's value in, each result a value out, as compact
 // JSON (null: a null value; no result: no row). The program sees $record_id, $topic, $partition,
-// $offset, $key and $headers; a null value is `null`. A value that is not JSON, and a number that a
-// double cannot hold, is a failure of class "bad_record"; an error in the program one of class
-// "jq"; neither is tried again. Each thread has its own. A stop is seen between two results only:
-// libjq 1.6 cannot be interrupted, so a program that loops for ever holds its thread for ever.
+// $offset, $key and $headers; a null value is `null`. A value that is not JSON, and a result that
+// depends on a number that a double cannot hold, is a failure of class "bad_record"; an error in
+// the program one of class "jq"; neither is tried again. Each thread has its own. A stop is seen
+// between two results only: libjq 1.6 cannot be interrupted, so a program that loops for ever holds
+// its thread for ever.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +37,9 @@ class JqHandler : public Handler {
   struct Jq;  // libjq's state
 
   JqHandler(std::unique_ptr<Jq> jq, std::string program, std::vector<std::string_view> variables);
+  // `now`: what the program's `now` is, in seconds since 1970.
+  HandlerResult Run(std::string_view value, const HandlerRequest& request, double now,
+                    const std::stop_token& stop);
   HandlerResult Results(const std::stop_token& stop);
   HandlerResult AtTheEnd(HandlerValues values, std::string error);
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -19,6 +22,12 @@ bool IsNumberPart(char c) {
   return IsDigit(c) || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E';
 }
 
+// As jq reads it: what is too large is the largest.
+double ReadNumber(std::string_view number) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  return std::clamp(std::strtod(std::string(number).c_str(), nullptr), -kMost, kMost);
+}
+
 bool SurvivesADouble(std::string_view number) {
   if (number.size() <= kSafeDigits && number.find_first_of("eE") == std::string_view::npos) {
     return true;
@@ -30,7 +39,8 @@ bool SurvivesADouble(std::string_view number) {
 
 }  // namespace
 
-std::optional<std::string_view> FindInexactNumber(std::string_view json) {
+std::vector<std::string_view> FindInexactNumbers(std::string_view json) {
+  std::vector<std::string_view> numbers;
   for (std::size_t at = 0; at < json.size();) {
     if (json[at] == '"') {
       for (++at; at < json.size() && json[at] != '"'; ++at) {
@@ -41,13 +51,27 @@ std::optional<std::string_view> FindInexactNumber(std::string_view json) {
       const auto* const end = std::find_if_not(json.begin() + static_cast<std::ptrdiff_t>(at),
                                                json.end(), IsNumberPart);
       const std::string_view number(json.data() + at, end);
-      if (!SurvivesADouble(number) && !Planted("jq_may_change_numbers")) return number;
+      if (!SurvivesADouble(number) && !Planted("jq_may_change_numbers")) numbers.push_back(number);
       at += number.size();
     } else {
       ++at;
     }
   }
-  return std::nullopt;
+  return numbers;
+}
+
+std::string Nudged(std::string_view json, const std::vector<std::string_view>& numbers,
+                   Nudge nudge) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const double to = nudge == Nudge::kDown ? -kMost : kMost;
+  std::string nudged;
+  const char* from = json.data();
+  for (const std::string_view number : numbers) {
+    nudged.append(from, number.data());
+    nudged += fmt::format("{}", std::nextafter(ReadNumber(number), to));
+    from = number.data() + number.size();
+  }
+  return nudged.append(from, json.data() + json.size());
 }
 
 }  // namespace fencepost::consumer
