@@ -76,6 +76,11 @@ void LintHandler(const Values& values, Findings& findings) {
   LintUrl(values, findings);
   LintHeaders(values, findings);
   LintRetry(values, findings);
+  const Entry* take = values.Find("handler.take");
+  if (take != nullptr && take->texts.front().selector.kind != consumer::Selector::Kind::kJson) {
+    findings.Error(take->texts.front().at, "handler",
+                   "handler.take: is a part of the value, json:/POINTER");
+  }
   const Entry* command = values.Find("handler.exec.command");
   if (command != nullptr && command->texts.front().value.empty()) {
     findings.Error(command->texts.front().at, "handler",

@@ -25,16 +25,16 @@ template <typename Kind>
 constexpr auto kHandlerWith =
     [](auto& o) { return kHandler<Kind>(o) == nullptr ? nullptr : &o.handler; };
 
-// The key chooses the handler, too.
-Target JqProgram() {
-  constexpr auto kJq = kHandler<JqHandlerOptions>;
-  Target target = At(kJq, &JqHandlerOptions::program);
-  target.store = [](const Given& given, PipelineOptions& o) {
-    o.handler.kind = JqHandlerOptions{.program = given.texts.front().value};
+// The key chooses the handler, too, and is all there is to say of it.
+template <typename Kind, typename Member>
+Target Whole(Member Kind::*member) {
+  Target target = At(kHandler<Kind>, member);
+  target.store = [member, store = target.store](const Given& given, PipelineOptions& o) {
+    o.handler.kind = Kind();
+    store(given, o);
   };
-  target.same = [chosen = Chosen(kJq, nullptr), at = target](const auto& a, const auto& b) {
-    return chosen.same(a, b) && at.same(a, b);
-  };
+  target.same = [chosen = Chosen(kHandler<Kind>, nullptr), at = target](
+                    const auto& a, const auto& b) { return chosen.same(a, b) && at.same(a, b); };
   return target;
 }
 
@@ -306,9 +306,12 @@ std::vector<Key> HandlerKeys() {
                "Your word that a second run for the same `record_id` has no second effect. "
                "`guarantee: exactly-once` requires it."),
           handler(
-              "jq", JqProgram(),
+              "jq", Whole(&JqHandlerOptions::program),
               "A jq program. Several results are several rows under one record id, none is no row.",
-              {.basic = true})});
+              {.basic = true}),
+          handler("take", Whole(&TakeHandlerOptions::part),
+                  "A part of the value in its place, `json:/POINTER`: its bytes as they are. With "
+                  "`?` at the end it may be missing, which is null.")});
   Append(keys, RetryKeys());
   return keys;
 }

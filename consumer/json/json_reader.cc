@@ -123,9 +123,9 @@ struct JsonReader::Impl {
   MaybeDigest DigestOf(Value value);
   std::uint64_t DigestLiteral(std::string_view text);
   MaybeDigest DigestTree(std::string_view text);
-  bool TakeTree(std::string_view text, bool minify, std::string& out);
-  bool AppendWhole(bool raw, std::string& out, bool& null);
-  bool AppendValue(Value value, bool raw, std::string& out, bool& null);
+  bool TakeTree(std::string_view text, Form form, std::string& out);
+  bool AppendWhole(Form form, std::string& out, bool& null);
+  bool AppendValue(Value value, Form form, std::string& out, bool& null);
   void AppendLiteral(std::string_view text, std::string& out, bool& null);
 };
 
@@ -248,12 +248,12 @@ JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestTree(std::string_view text
 }
 
 // An object or array. false: malformed.
-bool JsonReader::Impl::TakeTree(std::string_view text, bool minify, std::string& out) {
+bool JsonReader::Impl::TakeTree(std::string_view text, Form form, std::string& out) {
   if (digest) {
     digest = DigestTree(text);
     if (!digest) return false;
   }
-  AppendText(text, minify, out);
+  AppendText(text, form == Form::kOneLine, out);
   last_type = text.front() == '{' ? JsonType::kObject : JsonType::kArray;
   return true;
 }
@@ -268,7 +268,7 @@ void JsonReader::Impl::AppendLiteral(std::string_view text, std::string& out, bo
 }
 
 // false: malformed.
-bool JsonReader::Impl::AppendValue(Value value, bool raw, std::string& out, bool& null) {
+bool JsonReader::Impl::AppendValue(Value value, Form form, std::string& out, bool& null) {
   json_type kind{};
   if (!Check(value.type().get(kind))) return false;
   std::string_view text;
@@ -276,7 +276,7 @@ bool JsonReader::Impl::AppendValue(Value value, bool raw, std::string& out, bool
     const std::string_view token = Trimmed(value.raw_json_token());
     if (!Check(value.get_string().get(text))) return false;
     if (digest) digest = DigestText(JsonKind::kString, text);
-    out.append(raw ? token : text);
+    out.append(form == Form::kText ? text : token);
     last_type = JsonType::kString;
     return true;
   }
@@ -284,13 +284,13 @@ bool JsonReader::Impl::AppendValue(Value value, bool raw, std::string& out, bool
     AppendLiteral(value.raw_json_token(), out, null);
     return true;
   }
-  return Check(simdjson::to_json_string(value).get(text)) && TakeTree(text, raw, out);
+  return Check(simdjson::to_json_string(value).get(text)) && TakeTree(text, form, out);
 }
 
 // The empty pointer. false: malformed.
-bool JsonReader::Impl::AppendWhole(bool raw, std::string& out, bool& null) {
+bool JsonReader::Impl::AppendWhole(Form form, std::string& out, bool& null) {
   const std::string_view text = Trimmed(std::string_view(buffer.data(), length));
-  if (text.front() == '{' || text.front() == '[') return TakeTree(text, raw, out);
+  if (text.front() == '{' || text.front() == '[') return TakeTree(text, form, out);
   if (text.front() != '"') {
     AppendLiteral(text, out, null);
     return true;
@@ -299,7 +299,7 @@ bool JsonReader::Impl::AppendWhole(bool raw, std::string& out, bool& null) {
   std::string_view unescaped;
   if (!Check(document.get_string().get(unescaped))) return false;
   if (digest) digest = DigestText(JsonKind::kString, unescaped);
-  out.append(raw ? text : unescaped);
+  out.append(form == Form::kText ? unescaped : text);
   last_type = JsonType::kString;
   return true;
 }
@@ -312,7 +312,7 @@ void JsonReader::Begin(std::string_view text) { impl_->Parse(text); }
 JsonFound JsonReader::Digest(std::string_view pointer, std::uint64_t& out) {
   impl_->ignored.clear();
   impl_->digest = 0;
-  const JsonFound found = Take(pointer, false, impl_->ignored);
+  const JsonFound found = Take(pointer, Form::kText, impl_->ignored);
   out = std::exchange(impl_->digest, std::nullopt).value_or(0);
   return found;
 }
@@ -321,25 +321,29 @@ const std::string& JsonReader::problem() const { return impl_->problem; }
 JsonType JsonReader::type() const { return impl_->last_type; }
 
 JsonFound JsonReader::Append(std::string_view pointer, std::string& out) {
-  return Take(pointer, false, out);
+  return Take(pointer, Form::kText, out);
 }
 
 JsonFound JsonReader::AppendRaw(std::string_view pointer, std::string& out) {
-  return Take(pointer, true, out);
+  return Take(pointer, Form::kOneLine, out);
 }
 
-JsonFound JsonReader::Take(std::string_view pointer, bool raw, std::string& out) {
+JsonFound JsonReader::AppendBytes(std::string_view pointer, std::string& out) {
+  return Take(pointer, Form::kBytes, out);
+}
+
+JsonFound JsonReader::Take(std::string_view pointer, Form form, std::string& out) {
   if (impl_->malformed) return JsonFound::kMalformed;
   const std::size_t before = out.size();
   bool null = false;
   bool good = false;
   if (pointer.empty()) {
-    good = impl_->AppendWhole(raw, out, null);
+    good = impl_->AppendWhole(form, out, null);
   } else {
     Impl::Value at;
     const JsonFound found = impl_->AtPointer(pointer, at);
     if (found != JsonFound::kValue) return found;
-    good = impl_->AppendValue(at, raw, out, null);
+    good = impl_->AppendValue(at, form, out, null);
   }
   if (!good) {
     out.resize(before);

@@ -33,6 +33,8 @@ class JsonReader {
   // The same, but as JSON without the space between its parts, so on one line: a string keeps its
   // quotes and escapes.
   JsonFound AppendRaw(std::string_view pointer, std::string& out);
+  // The same, but as the bytes that the text has there.
+  JsonFound AppendBytes(std::string_view pointer, std::string& out);
   // A digest of the part as JSON: two parts have the same one where they are the same JSON (the
   // order of names, white space, escapes and the way a number is written do not count; every digit
   // does). Of null too, which is kNull.
@@ -42,7 +44,8 @@ class JsonReader {
 
  private:
   struct Impl;
-  JsonFound Take(std::string_view pointer, bool raw, std::string& out);
+  enum class Form : std::uint8_t { kText, kOneLine, kBytes };
+  JsonFound Take(std::string_view pointer, Form form, std::string& out);
   std::unique_ptr<Impl> impl_;
 };
 

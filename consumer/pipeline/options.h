@@ -111,6 +111,10 @@ struct ExecHandlerOptions {
 struct JqHandlerOptions {
   std::string program;
 };
+// A part of the value in its place.
+struct TakeHandlerOptions {
+  Selector part;  // json:
+};
 // A handler in C++, for programs that link the library: each thread of the pool makes its own.
 struct CustomHandlerOptions {
   std::function<std::unique_ptr<Handler>()> make;
@@ -118,7 +122,7 @@ struct CustomHandlerOptions {
 };
 struct HandlerOptions {
   std::variant<std::monostate, HttpHandlerOptions, ExecHandlerOptions, JqHandlerOptions,
-               CustomHandlerOptions>
+               TakeHandlerOptions, CustomHandlerOptions>
       kind;
   bool idempotent = false;  // the receiver honours the Idempotency-Key (the user's word)
 
@@ -130,7 +134,8 @@ struct HandlerOptions {
   // It may have effects of its own: ids are looked up in the ledger before it runs, and calls of
   // one order chain never overlap.
   [[nodiscard]] bool outside() const {
-    return any() && !std::holds_alternative<JqHandlerOptions>(kind);
+    return any() && !std::holds_alternative<JqHandlerOptions>(kind) &&
+           !std::holds_alternative<TakeHandlerOptions>(kind);
   }
 };
 

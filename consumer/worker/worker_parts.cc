@@ -9,6 +9,7 @@
 #include "consumer/handlers/http/http_runner.h"
 #include "consumer/handlers/jq/jq_handler.h"
 #include "consumer/handlers/pool_runner.h"
+#include "consumer/handlers/take_handler.h"
 #include "consumer/kafka/client/settings.h"
 #include "consumer/kafka/log_identity/log_reader.h"
 #include "consumer/outputs/mysql/mysql_connection.h"
@@ -27,7 +28,7 @@ struct Overloaded : Ts... {
 template <typename... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-int JqThreads(int concurrency) {
+int PoolThreads(int concurrency) {
   const auto hardware = static_cast<int>(std::thread::hardware_concurrency());
   return std::min(concurrency, std::max(hardware, 1));
 }
@@ -128,7 +129,12 @@ std::unique_ptr<HandlerRunner> MakeHandlerRunner(const HandlerOptions& options,
                                [&](const JqHandlerOptions& jq) -> Made {
                                  return std::make_unique<PoolRunner>(
                                      [program = jq.program] { return CompileJq(program); },
-                                     JqThreads(concurrency), observer, std::move(answered));
+                                     PoolThreads(concurrency), observer, std::move(answered));
+                               },
+                               [&](const TakeHandlerOptions& take) -> Made {
+                                 return std::make_unique<PoolRunner>(
+                                     [take] { return std::make_unique<TakeHandler>(take); },
+                                     PoolThreads(concurrency), observer, std::move(answered));
                                },
                                [&](const CustomHandlerOptions& custom) -> Made {
                                  return std::make_unique<PoolRunner>(MakeCustom(custom),
@@ -151,6 +157,7 @@ tl::expected<void, Error> CheckHandler(const HandlerOptions& options) {
             return exec.command.empty() ? Checked() : outcome(FindProgram(exec.command.front()));
           },
           [&](const JqHandlerOptions& jq) { return outcome(CompileJq(jq.program)); },
+          [](const TakeHandlerOptions&) { return Checked(); },
           [](const CustomHandlerOptions&) { return Checked(); }},
       options.kind);
 }
