@@ -11,6 +11,14 @@ namespace fencepost::config {
 namespace {
 
 constexpr std::string_view kRule = "advice";
+// Addresses that may hold a user and a password, and what to write instead.
+constexpr std::pair<std::string_view, std::string_view> kUrls[] = {
+    {"lock.redis.nodes", "give lock.redis.username and lock.redis.password"},
+    {"kafka.decode.registry.url", "give kafka.decode.registry.username and .password"},
+    {"output.kafka.encode.registry.url",
+     "give output.kafka.encode.registry.username and .password"},
+    {"kafka.sasl.oauth.token_url", "give kafka.sasl.oauth.client_id and .client_secret"},
+    {"handler.http.url", "percent-encode it, or give handler.http.headers: {Authorization: …}"}};
 
 void AdviseDeadLetters(const Values& values, Findings& findings) {
   if (values.Given("dead_letter") || values.Given("on_bad_record")) return;
@@ -80,6 +88,54 @@ void AdviseNodes(const Values& values, Findings& findings) {
   }
 }
 
+// What ${…} puts into an address, others read as a part of the address.
+void AdviseVariables(const Values& values, Findings& findings) {
+  for (const consumer::DsnPart& part : PartsByVariable(values)) {
+    const auto key = std::ranges::find(consumer::kDsnKeys, part.keyword,
+                                       [](const auto& names) { return names.second; });
+    if (part.secret || key == std::end(consumer::kDsnKeys)) continue;
+    findings.Warning(values.ValuePlace(kDsn), kRule,
+                     "{}: its {} is a ${{…}}, in which libpq reads @ / : % ' and blanks as its "
+                     "own; give output.postgres.{}, and output.postgres.password",
+                     kDsn, part.keyword, key->first);
+  }
+  for (const auto& [path, instead] : kUrls) {
+    for (const Text& url : values.Texts(path)) {
+      const std::string_view written =
+          std::string_view(url.written).substr(0, url.written.find('?'));
+      const std::size_t at = written.rfind('@');
+      const std::size_t scheme = written.find("://");
+      if (at == std::string_view::npos || scheme == std::string_view::npos || scheme > at) continue;
+      if (written.substr(scheme, at - scheme).find("${") == std::string_view::npos) continue;
+      findings.Warning(url.at, kRule,
+                       "{}: its user or password is a ${{…}}, in which % and two digits are read "
+                       "as one character, and @ / ? # are refused; {}",
+                       path, instead);
+    }
+  }
+}
+
+bool IsLocal(std::string_view host) { return IsLoopback(host) || host.starts_with('/'); }
+
+void AdviseTls(const Values& values, Findings& findings) {
+  const consumer::PipelineOptions& o = values.options();
+  const auto is_local = [](const std::string& broker) {
+    return IsLoopback(std::string_view(broker).substr(0, broker.rfind(':')));
+  };
+  if (!o.kafka.sasl_mechanism.empty() && !o.kafka.tls &&
+      !std::ranges::all_of(o.kafka.brokers, is_local)) {
+    findings.Warning(values.KeyPlace("kafka.sasl"), kRule,
+                     "kafka.sasl without kafka.tls: login and records cross the network as they "
+                     "are, and brokers that want TLS close the connection; kafka.tls: {{}} takes "
+                     "the system's CAs");
+  }
+  const auto* const mysql = std::get_if<consumer::MysqlOptions>(&o.output);
+  if (mysql == nullptr || mysql->tls || IsLocal(mysql->host)) return;
+  findings.Warning(values.KeyPlace("output.mysql"), kRule,
+                   "output.mysql without tls: whoever is between can ask for the password, and "
+                   "read the rows; output.mysql.tls: {{}} takes the system's CAs");
+}
+
 }  // namespace
 
 void Advise(const Values& values, Findings& findings) {
@@ -88,6 +144,8 @@ void Advise(const Values& values, Findings& findings) {
   AdviseKeep(values, findings);
   if (values.options().handler.outside()) LintRelation(kCallWithinLease, values, findings);
   AdviseNodes(values, findings);
+  AdviseVariables(values, findings);
+  AdviseTls(values, findings);
 }
 
 }  // namespace fencepost::config

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "config/lint/lint_parts.h"
+#include "config/schema/checks.h"
 #include "config/text/suggestion.h"
 #include "consumer/kafka/client/settings.h"
 
@@ -38,6 +39,37 @@ void LintLogin(const Values& values, Findings& findings) {
   }
 }
 
+// What the protocols before brokers say is what kafka.tls, kafka.sasl and librdkafka say.
+void LintProtocols(const Values& values, Findings& findings) {
+  std::string_view first;
+  for (const Text& broker : values.Texts("kafka.brokers")) {
+    const std::string_view protocol = BrokerProtocol(broker.value);
+    if (protocol.empty()) continue;
+    const auto refuse = [&](std::string_view rule, std::string_view why) {
+      findings.Error(broker.at, rule, "kafka.brokers: {}:// {}", protocol, why);
+    };
+    if (!first.empty() && protocol != first) {
+      return refuse("tls", fmt::format("and {}://: all brokers are reached in one way", first));
+    }
+    if (!first.empty()) continue;
+    first = protocol;
+    for (const Text& setting : values.Texts("kafka.librdkafka")) {
+      if (consumer::SettingWithoutPrefix(setting.name) != "security.protocol") continue;
+      return refuse("tls", "and kafka.librdkafka's security.protocol: leave one of the two out");
+    }
+    const bool sasl = protocol.starts_with("SASL");
+    if (values.Given("kafka.tls") && !protocol.ends_with("SSL")) {
+      return refuse("tls", "is without TLS, and there is kafka.tls: leave one of the two out");
+    }
+    if (sasl && !values.Given("kafka.sasl")) {
+      return refuse("missing", "logs in, and kafka.sasl is missing");
+    }
+    if (!sasl && values.Given("kafka.sasl")) {
+      return refuse("sasl", "has no login, and there is kafka.sasl: leave one of the two out");
+    }
+  }
+}
+
 }  // namespace
 
 // Of two keys that need each other, the one that is given alone.
@@ -52,6 +84,7 @@ void LintPair(const Values& values, std::string_view first, std::string_view sec
 void LintKafka(const Values& values, Findings& findings) {
   LintPair(values, "kafka.tls.certificate", "kafka.tls.key", findings);
   LintLogin(values, findings);
+  LintProtocols(values, findings);
   for (const Text& setting : values.Texts("kafka.librdkafka")) {
     const auto refuses = [&](const consumer::RefusedSetting& refused) {
       return refused.name == consumer::SettingWithoutPrefix(setting.name) &&

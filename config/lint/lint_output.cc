@@ -51,30 +51,33 @@ void LintTables(const Values& values, Findings& findings) {
   }
 }
 
-constexpr std::string_view kDsn = "output.postgres.dsn";
 constexpr std::string_view kDsnPassword = "output.postgres.password";
 
-// Its passwords. In what ${…} puts in, libpq would read @ / : % ' \ and blanks as its own: a
-// password would be changed, or cut, and the rest of it taken for a host or an option, and shown.
-void LintDsnPasswords(const Values& values, Findings& findings) {
-  constexpr const char* kMark = "\x1a";  // no file has it
-  Environment marks;
-  marks.variable = [](const std::string&) { return kMark; };
-  marks.read_file = [](const std::string&) { return kMark; };
-  const Place at = values.ValuePlace(kDsn);
-  const auto marked = Expand(values.Find(kDsn)->texts.front().written, marks);
-  for (const consumer::DsnPart& part : consumer::PartsOfDsn(marked.value_or(""))) {
-    if (!part.secret || part.value.find(kMark) == std::string::npos) continue;
-    const bool has_key = part.keyword == "password";
-    findings.Error(at, "dsn",
+// In what ${…} puts in, libpq would read @ / : % ' \ and blanks as its own: a password would be
+// changed, or cut, and the rest of it taken for a host or an option, and shown.
+void LintDsnVariables(const Values& values, Findings& findings) {
+  for (const consumer::DsnPart& part : PartsByVariable(values)) {
+    if (!part.secret) continue;
+    findings.Error(values.ValuePlace(kDsn), "dsn",
                    "{}: its {} is a ${{…}}, which may hold what libpq does not take as it is, such "
                    "as @ / : % ' or a blank; give {}",
-                   kDsn, part.keyword, has_key ? kDsnPassword : "the whole dsn by one variable");
+                   kDsn, part.keyword,
+                   part.keyword == "password" ? kDsnPassword : "the whole dsn by one variable");
   }
-  for (const consumer::DsnPart& part : consumer::PartsOfDsn(values.String(kDsn))) {
-    if (part.keyword != "password" || values.String(kDsnPassword).empty()) continue;
-    findings.Error(values.ValuePlace(kDsnPassword), "dsn",
-                   "{}: {} has a password too; leave one of the two out", kDsnPassword, kDsn);
+}
+
+// What a key says, the dsn does not say too.
+void LintDsnKeys(const Values& values, Findings& findings) {
+  const auto parts = consumer::PartsOfDsn(values.String(kDsn));
+  for (const auto& [name, keyword] : consumer::kDsnKeys) {
+    const std::string key = fmt::format("output.postgres.{}", name);
+    if (values.Find(key) == nullptr || values.String(key).empty()) continue;
+    const auto same = [&](const consumer::DsnPart& part) {
+      return part.keyword == keyword || (name == "host" && part.keyword == "hostaddr");
+    };
+    if (std::ranges::none_of(parts, same)) continue;
+    findings.Error(values.ValuePlace(key), "dsn", "{}: {} has a {} too; leave one of the two out",
+                   key, kDsn, name);
   }
 }
 
@@ -83,7 +86,10 @@ void LintDsn(const Values& values, Findings& findings) {
   if (values.Find(kDsn) == nullptr) return;
   const std::string dsn = values.String(kDsn);
   const auto problem = consumer::ProblemOfDsn(dsn);
-  if (!problem) return LintDsnPasswords(values, findings);
+  if (!problem) {
+    LintDsnVariables(values, findings);
+    return LintDsnKeys(values, findings);
+  }
   std::string what = problem->what;
   if (const auto near = Nearest(problem->option, consumer::DsnOptions())) {
     what = fmt::format("libpq has no option {}; did you mean {}?", problem->option, *near);
@@ -107,6 +113,10 @@ void LintFailover(const Values& values, Findings& findings) {
 // output.postgres: a table with columns, or a statement with args.
 void LintWays(const Values& values, Findings& findings) {
   if (!values.Given("output.postgres")) return;
+  if (!values.Given(kDsn) && !values.Given("output.postgres.host")) {
+    findings.Error(values.KeyPlace("output.postgres"), "missing",
+                   "{} is missing (or give host, user, password and database)", kDsn);
+  }
   if (!values.Given("output.postgres.statement")) {
     for (const std::string_view path : {"output.postgres.table", "output.postgres.columns"}) {
       if (values.Given(path)) continue;
@@ -170,6 +180,19 @@ void LintKafkaOutput(const Values& values, Findings& findings) {
 }
 
 }  // namespace
+
+std::vector<consumer::DsnPart> PartsByVariable(const Values& values) {
+  constexpr const char* kMark = "\x1a";  // no file has it
+  Environment marks;
+  marks.variable = [](const std::string&) { return kMark; };
+  marks.read_file = [](const std::string&) { return kMark; };
+  const Entry* const dsn = values.Find(kDsn);
+  if (dsn == nullptr) return {};
+  const auto marked = Expand(dsn->texts.front().written, marks, Lines::kMany);
+  auto parts = consumer::PartsOfDsn(marked.value_or(""));
+  std::erase_if(parts, [&](const auto& part) { return part.value.find(kMark) == part.value.npos; });
+  return parts;
+}
 
 void LintOutput(const Values& values, Findings& findings) {
   LintGuarantee(values, findings);

@@ -11,6 +11,7 @@
 #include "config/read/defaults.h"
 #include "config/read/reader.h"
 #include "config/text/finding.h"
+#include "consumer/outputs/postgres/postgres_dsn.h"
 
 namespace fencepost::config {
 
@@ -23,6 +24,10 @@ void LintLockNodes(const Values& values, Findings& findings);   // nodes, tls
 void LintLockLogin(const Values& values, Findings& findings);   // of the lock nodes
 void LintOutput(const Values& values, Findings& findings);
 void LintRows(const Values& values, Findings& findings);  // on_conflict, fence, tombstones
+
+inline constexpr std::string_view kDsn = "output.postgres.dsn";
+// Parts of the dsn that are, or hold, a ${…} in the file.
+std::vector<consumer::DsnPart> PartsByVariable(const Values& values);
 
 // What an output writes, each with its key.
 inline std::vector<std::pair<std::string_view, const Text*>> OutputSelectors(const Values& values) {

@@ -45,7 +45,11 @@ std::vector<std::pair<std::string, std::string>> ShownOf(const Values& values) {
         key.type == Type::kSection || InTests(key.path) ? nullptr : values.Find(key.path);
     if (entry == nullptr) continue;
     std::string shown = entry->texts.empty() ? "[]" : "";
+    Place last{0, 0};  // what one ${…} gives to a list is shown once
     for (const Text& text : entry->texts) {
+      const bool again = text.at == last && text.value != text.written;
+      last = text.at;
+      if (again) continue;
       if (!shown.empty()) shown += ", ";
       if (!text.name.empty()) shown += text.name + ": ";
       shown += key.secret ? "(not shown)" : Bare(text);

@@ -128,7 +128,8 @@ class Reader {
     } else if (value.kind == Node::Kind::kNull) {
       findings_.Error(key_node.at, "type", "{} has no value", key.path);
     } else if (const bool selectors = key.or_selectors && value.kind == Node::Kind::kList;
-               value.kind != KindFor(key.type) && !selectors) {
+               value.kind != KindFor(key.type) && !selectors &&
+               !(key.by_commas && value.kind == Node::Kind::kScalar)) {
       findings_.Error(value.at, "type", "{} needs {}{}, here is {}", key.path,
                       KindText(KindFor(key.type)), key.or_selectors ? " or a list" : "",
                       KindText(value.kind));
@@ -136,6 +137,10 @@ class Reader {
       ReadSection(key.path, value, key_node.at);
     } else if (value.kind == Node::Kind::kList) {
       ReadList(key, key_node, value);
+    } else if (key.by_commas) {
+      Node list;
+      list.items.push_back(value);
+      ReadList(key, key_node, list);
     } else if (value.kind == Node::Kind::kMap) {
       ReadMap(key, key_node, value);
     } else {
@@ -183,6 +188,10 @@ class Reader {
     entry.is_list = true;
     bool good = true;
     for (const Node& item : list.items) {
+      if (key.by_commas && item.kind == Node::Kind::kScalar) {
+        good = ReadByCommas(key, item, entry.texts) && good;
+        continue;
+      }
       std::optional<Text> text = ReadItem(key, item);
       const bool selector = key.type == Type::kSelectors || key.or_selectors;
       if (text && selector && !ReadSelector(key, *text)) text.reset();
@@ -217,6 +226,28 @@ class Reader {
     }
   }
 
+  // One text of a list, which may be several: a:1, b:2.
+  bool ReadByCommas(const Key& key, const Node& item, std::vector<Text>& texts) {
+    const std::optional<Text> whole = Expanded(key, item, Lines::kMany);
+    if (!whole) return false;
+    bool good = true;
+    for (const std::string_view part : SplitAtCommas(whole->value)) {
+      Text text = *whole;
+      text.value = part;
+      const bool as_written = whole->value == whole->written;
+      if (as_written) text.shown = fmt::format("\"{}\"", Redacted(key.check, text.value));
+      const bool is_part = text.value.size() != whole->value.size();
+      if (part.empty() && is_part) {
+        Tell(key, *whole, "value", "has an empty element between its commas");
+        return false;
+      }
+      const bool fits = Fits(key, text);
+      if (fits) texts.push_back(std::move(text));
+      good = good && fits;
+    }
+    return good;
+  }
+
   std::optional<Text> ReadItem(const Key& key, const Node& item, const std::string& name = "") {
     if (item.kind == Node::Kind::kScalar) return ReadText(key, item, name);
     findings_.Error(item.at, "type", "{} needs single values, here is {}", Join(key.path, name),
@@ -226,14 +257,28 @@ class Reader {
 
   // Replaces ${…}, and checks the form where the key has one for its texts.
   std::optional<Text> ReadText(const Key& key, const Node& node, const std::string& name = "") {
+    std::optional<Text> text = Expanded(key, node, key.lines ? Lines::kMany : Lines::kOne, name);
+    if (text && KindFor(key.type) != Node::Kind::kMap && !Fits(key, *text)) text.reset();
+    return text;
+  }
+
+  bool Fits(const Key& key, const Text& text) {
+    const std::string problem = key.check == nullptr ? "" : key.check(text.value);
+    if (!problem.empty()) Tell(key, text, "value", problem);
+    return problem.empty();
+  }
+
+  std::optional<Text> Expanded(const Key& key, const Node& node, Lines lines,
+                               const std::string& name = "") {
     Text text;
     text.name = name;
     text.at = node.at;
     text.written = node.text;
     if (!key.secret) text.shown = fmt::format("\"{}\"", Redacted(key.check, node.text));
-    auto value = Expand(node.text, environment_);
+    auto value = Expand(node.text, environment_, lines);
     if (!value) {
-      findings_.Error(node.at, "variable", "{}: {}", Join(key.path, name), value.error());
+      findings_.Error(node.at, value.error().rule, "{}: {}", Join(key.path, name),
+                      value.error().text);
       return std::nullopt;
     }
     text.value = std::move(*value);
@@ -241,11 +286,7 @@ class Reader {
       findings_.Error(node.at, "value", "{}: the value holds a NUL byte", key.path);
       return std::nullopt;
     }
-    if (key.check == nullptr || KindFor(key.type) == Node::Kind::kMap) return text;
-    const std::string problem = key.check(text.value);
-    if (problem.empty()) return text;
-    Tell(key, text, "value", problem);
-    return std::nullopt;
+    return text;
   }
 
   bool ReadSelector(const Key& key, Text& text) {

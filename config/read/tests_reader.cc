@@ -262,8 +262,8 @@ class TestsReader {
   }
   // ${…} is replaced in values, never in keys.
   std::string Scalar(std::string_view path, const Node& node) {
-    auto text = Expand(node.text, environment_);
-    if (!text) findings_.Error(node.at, "variable", "{}: {}", path, text.error());
+    auto text = Expand(node.text, environment_, Lines::kMany);
+    if (!text) findings_.Error(node.at, "variable", "{}: {}", path, text.error().text);
     return std::move(text).value_or("");
   }
   // RFC 8259, in the file's order. What is not quoted and looks like a number, true, false or null

@@ -80,6 +80,21 @@ std::string CheckHostPort(std::string_view text) {
   return IsHostPort(text, 1) ? "" : "is not HOST:PORT";
 }
 
+std::string_view BrokerProtocol(std::string_view text) {
+  std::string upper(text.substr(0, std::min(text.find("://"), text.size())));
+  std::ranges::transform(upper, upper.begin(),
+                         [](char c) { return static_cast<char>(IsLower(c) ? c - 'a' + 'A' : c); });
+  for (const std::string_view known : {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}) {
+    if (upper == known && upper.size() < text.size()) return known;
+  }
+  return "";
+}
+
+std::string CheckBroker(std::string_view text) {
+  const std::string_view protocol = BrokerProtocol(text);
+  return CheckHostPort(protocol.empty() ? text : text.substr(protocol.size() + 3));
+}
+
 std::string CheckListenAddress(std::string_view text) {
   return IsHostPort(text, 0) ? "" : "is not HOST:PORT, as in 0.0.0.0:9464";
 }
@@ -165,7 +180,7 @@ std::string CheckWord(std::string_view text) {
 
 std::string Redacted(std::string (*check)(std::string_view), const std::string& text) {
   if (check == CheckLockNode) return locking::RedactedAddress(text);
-  const bool address = check == CheckHttpUrl || check == CheckHostPort ||
+  const bool address = check == CheckHttpUrl || check == CheckHostPort || check == CheckBroker ||
                        check == CheckListenAddress || check == CheckHost;
   return address ? RedactUserinfo(text) : text;
 }

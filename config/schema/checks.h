@@ -10,6 +10,7 @@ std::string CheckNotEmpty(std::string_view text);
 std::string CheckPipelineName(std::string_view text);
 std::string CheckTopic(std::string_view text);
 std::string CheckHostPort(std::string_view text);       // a port from 1 on
+std::string CheckBroker(std::string_view text);         // HOST:PORT, or with a protocol before it
 std::string CheckListenAddress(std::string_view text);  // port 0 too
 std::string CheckHost(std::string_view text);           // or /PATH of a Unix socket
 std::string CheckLockNode(std::string_view text);       // HOST:PORT, unix:/PATH or a URL
@@ -22,6 +23,9 @@ std::string CheckHttpHeader(std::string_view text);  // the name of one (RFC 911
 std::string CheckStatus(std::string_view text);      // 404 or 4xx
 std::string CheckErrorClass(std::string_view text);  // a status, or a word
 std::string CheckWord(std::string_view text);        // a-z and _
+
+// Of SASL_SSL://HOST:PORT: SASL_SSL, also where it is in small letters. Empty: there is none.
+std::string_view BrokerProtocol(std::string_view text);
 
 // A text of this form, good or bad, as messages may print it: in an address, what can be
 // user:password is "***".

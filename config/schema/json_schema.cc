@@ -102,8 +102,11 @@ Json Form(const Key& key) {
       return OrVariable({{"enum", key.choices}});
     case Type::kSelector:
       return Reference("selector");
-    case Type::kTexts:
-      return ListOf(key, Reference("text"));
+    case Type::kTexts: {
+      Json list = ListOf(key, Reference("text"));
+      if (key.by_commas) return {{"anyOf", {std::move(list), Reference("text")}}};
+      return list;
+    }
     case Type::kSelectors:
       return ListOf(key, Reference("selector"));
     case Type::kTextMap:

@@ -20,6 +20,21 @@ constexpr auto kLock = [](auto& o) { return &o.lock; };
 constexpr auto kRedis = [](auto& o) { return &o.lock.redis; };
 constexpr auto kProcessing = [](auto& o) { return &o.processing; };
 
+// Without the protocols before them, which say kafka.tls.
+Target Brokers() {
+  constexpr auto kBrokers = [](auto& o) { return &o.kafka.brokers; };
+  Target target = At(kBrokers);
+  target.store = [](const Given& given, PipelineOptions& o) {
+    o.kafka.brokers.clear();
+    for (const Text& text : given.texts) {
+      const std::string_view protocol = BrokerProtocol(text.value);
+      if (protocol.ends_with("SSL")) o.kafka.tls = true;
+      o.kafka.brokers.push_back(text.value.substr(protocol.empty() ? 0 : protocol.size() + 3));
+    }
+  };
+  return target;
+}
+
 std::vector<Key> TopKeys() {
   const KeysOf top("", kTop);
   return {
@@ -69,10 +84,12 @@ std::vector<Key> KafkaKeys() {
   const KeysOf oauth("kafka.sasl.oauth", kOauth);
   return {
       kafka("", "Where records come from.", {.required = true}),
-      kafka("brokers", &KafkaOptions::brokers, "Where to find the cluster, each `HOST:PORT`.",
-            {.check = CheckHostPort, .required = true, .basic = true}),
+      kafka("brokers", Brokers(),
+            "Where to find the cluster, each `HOST:PORT`. `SSL://` or `SASL_SSL://` before it is "
+            "`tls: {}`; other protocols must agree with `tls` and `sasl`.",
+            {.check = CheckBroker, .required = true, .by_commas = true, .basic = true}),
       kafka("topics", &KafkaOptions::topics, "Topics to read.",
-            {.check = CheckTopic, .required = true, .basic = true}),
+            {.check = CheckTopic, .required = true, .by_commas = true, .basic = true}),
       kafka("group", &KafkaOptions::group, "Consumer group.",
             {.default_words = "the pipeline's `name`", .basic = true}),
       kafka(
@@ -92,9 +109,10 @@ std::vector<Key> KafkaKeys() {
             "The header `fencepost-record-id` of a replayed dead letter is its identity. Only for "
             "topics to which nobody else writes. With `record_id: position` it must be a position, "
             "or the record is bad."),
-      kafka("tls", "Encrypts the connections to the brokers."),
+      kafka("tls", &KafkaOptions::tls,
+            "Encrypts the connections to the brokers. `{}`: by the system's CAs."),
       kafka("tls.ca", &KafkaOptions::tls_ca, "File with the certificates that are trusted.",
-            {.required = true}),
+            {.default_words = "the system's"}),
       kafka("tls.certificate", &KafkaOptions::tls_certificate,
             "File with the client's certificate; with `key`."),
       kafka("tls.key", &KafkaOptions::tls_key, "File with the client's key; with `certificate`."),
@@ -120,7 +138,7 @@ std::vector<Key> KafkaKeys() {
       kafka("librdkafka", &KafkaOptions::librdkafka,
             "Settings passed to librdkafka, for the producers of dead letters and of the Kafka "
             "output too; some are refused, see below.",
-            {.secret = true}),
+            {.secret = true, .lines = true}),
   };
 }
 
@@ -135,7 +153,7 @@ std::vector<Key> LockKeys() {
             "`redis://[USER[:PASSWORD]@]HOST[:PORT]`, or `rediss://` for TLS. A URL sets login and "
             "TLS of its node, percent-encoded and never printed; the keys below set those of the "
             "others.",
-            {.check = CheckLockNode, .required = true, .basic = true}),
+            {.check = CheckLockNode, .required = true, .by_commas = true, .basic = true}),
       redis("username", &locking::RedisOptions::username, "ACL user; with `password`."),
       redis("password", &locking::RedisOptions::password, "Password; an empty one means none.",
             {.secret = true, .empty_text = true}),

@@ -52,6 +52,8 @@ struct Key {
   bool empty_text = false;        // of a text: it may be empty
   std::string_view or_word = {};  // of a duration: stands for one without an end, kForever
   bool or_selectors = false;      // a list of selectors may be given instead
+  bool by_commas = false;         // of a list: a text may be several, with commas between
+  bool lines = false;             // of a text: what ${…} puts in may have several lines
   bool basic = false;             // a first pipeline may need it: the reference shows it first
   std::string same_as = {};       // the key that means the same, if it was listed before
 };

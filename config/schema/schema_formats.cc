@@ -69,7 +69,8 @@ std::vector<Key> EncodePartKeys(const std::string& part, EncodePart EncodeOption
              {.default_words = "the first of the schema"}),
       encode("schema", &EncodePart::schema,
              "The schema to write by, such as `${file:order.avsc}`; the subject must have it, or "
-             "`register` is true."),
+             "`register` is true.",
+             {.lines = true}),
       encode("register", &EncodePart::register_schema,
              "Registers `schema` under the subject when the worker starts, if it is missing there "
              "and compatible."),

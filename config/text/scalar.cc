@@ -104,4 +104,23 @@ std::string DurationText(Milliseconds duration) {
 
 std::string SizeText(std::uint64_t bytes) { return InUnits(bytes, kSizeUnits); }
 
+std::vector<std::string_view> SplitAtCommas(std::string_view text) {
+  std::vector<std::string_view> parts;
+  const auto trimmed = [](std::string_view part) {
+    const std::size_t first = std::min(part.find_first_not_of(" \t"), part.size());
+    return part.substr(first, part.find_last_not_of(" \t") + 1 - first);
+  };
+  for (std::size_t comma = text.find(','); comma != std::string_view::npos;) {
+    const std::string_view rest = text.substr(comma + 1);
+    const bool in_login = rest.substr(0, rest.find("://")).find('@') != std::string_view::npos;
+    if (!in_login) {
+      parts.push_back(trimmed(text.substr(0, comma)));
+      text = rest;
+    }
+    comma = text.find(',', in_login ? comma + 1 : 0);
+  }
+  parts.push_back(trimmed(text));
+  return parts;
+}
+
 }  // namespace fencepost::config

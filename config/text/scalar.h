@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tl/expected.hpp>
 
@@ -25,5 +26,9 @@ inline constexpr Milliseconds kForever = Milliseconds::max();
 // In the largest unit that is exact.
 std::string DurationText(Milliseconds duration);
 std::string SizeText(std::uint64_t bytes);
+
+// a:1, b:2 without the blanks around them. A comma within a user and password, which an @ ends
+// (redis://u:a,b@host), is part of it.
+std::vector<std::string_view> SplitAtCommas(std::string_view text);
 
 }  // namespace fencepost::config

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,21 +23,44 @@ bool IsVariableName(std::string_view name) {
                      [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// A file's text as it was meant, whatever editor wrote it.
+std::string WithoutMarks(std::string text) {
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  for (auto at = text.find("\r\n"); at != std::string::npos; at = text.find("\r\n", at)) {
+    text.erase(at, 1);
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text;
+}
+
+// A predicate; empty: it is one line.
+std::string_view ProblemOfLine(std::string_view value) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  if (value.find('\0') != std::string_view::npos) return "holds a NUL byte";
+  if (value.find_first_of("\r\n") != std::string_view::npos) return "holds a line break";
+  if (value.starts_with(kByteOrderMark)) return "begins with a byte order mark";
+  if (value.empty() || (!blank(value.front()) && !blank(value.back()))) return "";
+  return "begins or ends with a blank: remove it, or, if it is meant, write it here beside the "
+         "${…}";
+}
+
 // What is written between ${ and }.
-tl::expected<std::string, std::string> Resolve(std::string_view inside, const Environment& env) {
+tl::expected<std::string, ExpandProblem> Resolve(std::string_view inside, const Environment& env) {
   if (inside.starts_with("file:")) {
     const std::string path(inside.substr(5));
     auto text = env.read_file(path);
     if (!text && env.stand_in) return env.stand_in(path);
-    if (!text) return tl::unexpected(fmt::format("${{file:{}}}: {}", path, text.error()));
-    while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
-    return text;
+    if (!text)
+      return tl::unexpected(ExpandProblem{fmt::format("${{file:{}}}: {}", path, text.error())});
+    return WithoutMarks(std::move(*text));
   }
   const std::size_t dash = inside.find(":-");
   const std::string name(inside.substr(0, dash));
   if (!IsVariableName(name)) {
-    return tl::unexpected<std::string>(
-        "what is in ${…} is no variable name; a literal ${ is written $${");
+    return tl::unexpected(
+        ExpandProblem{"what is in ${…} is no variable name; a literal ${ is written $${"});
   }
   std::optional<std::string> value = env.variable(name);
   if (dash != std::string_view::npos && (!value || value->empty())) {
@@ -44,8 +68,8 @@ tl::expected<std::string, std::string> Resolve(std::string_view inside, const En
   }
   if (!value && env.stand_in) return env.stand_in(name);
   if (!value) {
-    return tl::unexpected(
-        fmt::format("the variable {} is not set; ${{{}:-default}} gives a default", name, name));
+    return tl::unexpected(ExpandProblem{
+        fmt::format("the variable {} is not set; ${{{}:-default}} gives a default", name, name)});
   }
   return *value;
 }
@@ -76,7 +100,8 @@ Environment Environment::Process() {
   return environment;
 }
 
-tl::expected<std::string, std::string> Expand(std::string_view text, const Environment& env) {
+tl::expected<std::string, ExpandProblem> Expand(std::string_view text, const Environment& env,
+                                                Lines lines) {
   std::string out;
   while (!text.empty()) {
     const std::size_t dollar = std::min(text.find('$'), text.size());
@@ -88,10 +113,16 @@ tl::expected<std::string, std::string> Expand(std::string_view text, const Envir
     } else if (text.starts_with("${")) {
       const std::size_t end = text.find('}');
       if (end == std::string_view::npos) {
-        return tl::unexpected<std::string>("a ${ has no }; a literal ${ is written $${");
+        return tl::unexpected(ExpandProblem{"a ${ has no }; a literal ${ is written $${"});
       }
-      const auto value = Resolve(text.substr(2, end - 2), env);
+      const std::string_view inside = text.substr(2, end - 2);
+      const auto value = Resolve(inside, env);
       if (!value) return tl::unexpected(value.error());
+      const std::string_view problem = lines == Lines::kOne ? ProblemOfLine(*value) : "";
+      if (!problem.empty()) {
+        const std::string_view name = inside.substr(0, inside.find(":-"));
+        return tl::unexpected(ExpandProblem{fmt::format("${{{}}} {}", name, problem), "value"});
+      }
       out.append(*value);
       text.remove_prefix(end + 1);
     } else if (!text.empty()) {

@@ -2,6 +2,7 @@
 // replaced by what they name. Values in, values out; any thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -24,10 +25,19 @@ struct Environment {
   static Environment Process();  // getenv and the file system (at most 1 MiB a file)
 };
 
-// Replaces ${VAR}, ${VAR:-default} (where VAR is unset or empty), ${file:/path} (without the line
-// ends at its end) and $${ (a literal ${), once: what is put in is not looked at again. The error
-// names the variable or the file, never a value.
-tl::expected<std::string, std::string> Expand(std::string_view text,
-                                              const Environment& environment);
+// What may be put in. A single line has no line break, no NUL, no byte order mark at its beginning
+// and no blank at either end: those come from editors and CRLF files, and a login would count them.
+enum class Lines : std::uint8_t { kOne, kMany };
+
+struct ExpandProblem {
+  std::string text;  // names the variable or the file, never a value
+  std::string_view rule = "variable";
+};
+
+// Replaces ${VAR}, ${VAR:-default} (where VAR is unset or empty), ${file:/path} and $${ (a literal
+// ${), once: what is put in is not looked at again. Of a file a byte order mark and the line ends
+// at its end are left out, and CRLF is read as LF.
+tl::expected<std::string, ExpandProblem> Expand(std::string_view text,
+                                                const Environment& environment, Lines lines);
 
 }  // namespace fencepost::config

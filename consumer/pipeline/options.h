@@ -62,6 +62,7 @@ struct KafkaOptions {
   StartFrom start_from = StartFrom::kEarliest;
   Millis commit_interval{1000};
   bool static_members = false;                   // group.instance.id is the worker's name (KIP-345)
+  bool tls = false;                              // without a CA by the system's
   std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
   std::string sasl_mechanism, sasl_username, sasl_password;
   OauthOptions oauth;
@@ -202,9 +203,12 @@ struct RowRules {
 };
 
 struct PostgresOptions {
+  // The connection: a dsn, and each of these where it does not say it.
   std::string dsn;
-  std::string password;  // instead of one in the dsn, which may give it too
-  std::string table;     // may be schema-qualified
+  std::string host;  // or the path of a Unix socket's folder
+  int port = 0;      // 0: libpq's own
+  std::string user, password, database, sslmode;
+  std::string table;  // may be schema-qualified
   std::vector<Column> columns;
   RowRules rules;
   // Instead of table, columns and rules: one statement a row with $1… = args, in the same
@@ -219,7 +223,8 @@ struct MysqlOptions {
   std::string host;  // or the path of a Unix socket
   int port = 3306;
   std::string user, password, database;
-  std::string tls_ca, tls_certificate, tls_key;  // paths; without a CA there is no TLS
+  bool tls = false;  // the server's certificate is checked; without a CA by the system's
+  std::string tls_ca, tls_certificate, tls_key;  // paths
   std::string table;                             // NAME or DATABASE.NAME
   std::vector<Column> columns;
   RowRules rules;

@@ -134,7 +134,7 @@ KafkaSettings ConnectionSettings(const KafkaOptions& options) {
                          {"socket.keepalive.enable", "true"},
                          {"reconnect.backoff.ms", "100"},
                          {"reconnect.backoff.max.ms", "2000"}};
-  const bool tls = !options.tls_ca.empty() || !options.tls_certificate.empty();
+  const bool tls = options.tls || !options.tls_ca.empty() || !options.tls_certificate.empty();
   const bool sasl = !options.sasl_mechanism.empty();
   if (tls || sasl) {
     settings["security.protocol"] = sasl ? (tls ? "sasl_ssl" : "sasl_plaintext") : "ssl";

@@ -91,13 +91,13 @@ tl::expected<void, MysqlFailure> MysqlConnection::Connect() {
   const unsigned no_files = 0;
   mysql_options(connection_, MYSQL_OPT_LOCAL_INFILE, &no_files);
   // What is not said here differs between versions of the library.
-  const my_bool* const tls = options_.tls_ca.empty() ? &no : &yes;
+  const my_bool* const tls = options_.tls ? &yes : &no;
   mysql_options(connection_, MYSQL_OPT_SSL_ENFORCE, tls);
   mysql_options(connection_, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, tls);
-  if (!options_.tls_ca.empty()) {
+  if (options_.tls) {
     const auto path = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
     mysql_ssl_set(connection_, path(options_.tls_key), path(options_.tls_certificate),
-                  options_.tls_ca.c_str(), nullptr, nullptr);
+                  path(options_.tls_ca), nullptr, nullptr);
   }
   const bool file = options_.host.starts_with('/');
   // To the library `localhost` is a socket's name.

@@ -28,7 +28,62 @@ bool ArePorts(std::string_view list) {
   return true;
 }
 
+// Of the form key=value …: the keyword that it gives twice, which libpq passes over; or empty. A
+// password with a blank that is not quoted may hold one: password=a host=b.
+std::string GivenTwice(std::string_view dsn) {
+  std::vector<std::string_view> seen;
+  const auto blank = [](char c) {
+    return std::string_view(" \t\n\r\v\f").find(c) != std::string_view::npos;
+  };
+  for (std::size_t at = 0; at < dsn.size();) {
+    const std::size_t equals = dsn.find('=', at);
+    if (equals == std::string_view::npos) break;
+    std::string_view keyword = dsn.substr(at, equals - at);
+    while (!keyword.empty() && blank(keyword.front())) keyword.remove_prefix(1);
+    while (!keyword.empty() && blank(keyword.back())) keyword.remove_suffix(1);
+    if (std::ranges::find(seen, keyword) != seen.end()) return std::string(keyword);
+    seen.push_back(keyword);
+    at = equals + 1;
+    while (at < dsn.size() && blank(dsn[at])) ++at;
+    const bool quoted = at < dsn.size() && dsn[at] == '\'';
+    for (at += quoted ? 1 : 0; at < dsn.size(); ++at) {
+      if (quoted ? dsn[at] == '\'' : blank(dsn[at])) break;
+      if (dsn[at] == '\\') ++at;
+    }
+    ++at;
+  }
+  return "";
+}
+
+bool IsUrl(std::string_view dsn) {
+  return dsn.starts_with("postgresql://") || dsn.starts_with("postgres://");
+}
+
 }  // namespace
+
+std::string ConnectionString(const PostgresOptions& o) {
+  std::vector<DsnPart> keys;
+  for (const auto& [keyword, value] :
+       {std::pair("host", o.host), std::pair("user", o.user),
+        std::pair("port", o.port == 0 ? "" : std::to_string(o.port)),
+        std::pair("dbname", o.database), std::pair("sslmode", o.sslmode)}) {
+    if (!value.empty()) keys.push_back({keyword, value});
+  }
+  if (keys.empty()) return o.dsn;
+  std::vector<DsnPart> parts = PartsOfDsn(o.dsn);
+  if (parts.empty() && !o.dsn.empty()) return o.dsn;  // to be refused
+  parts.insert(parts.end(), keys.begin(), keys.end());
+  std::string all;
+  for (const DsnPart& part : parts) {
+    all += fmt::format("{}{}='", all.empty() ? "" : " ", part.keyword);
+    for (const char c : part.value) {
+      if (c == '\'' || c == '\\') all += '\\';
+      all += c;
+    }
+    all += '\'';
+  }
+  return all;
+}
 
 std::vector<DsnPart> PartsOfDsn(const std::string& dsn) {
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
@@ -51,7 +106,7 @@ std::size_t HostsInDsn(const std::string& dsn) {
 }
 
 bool LoginIsAmbiguous(const std::string& dsn) {
-  if (!dsn.starts_with("postgresql://") && !dsn.starts_with("postgres://")) return false;
+  if (!IsUrl(dsn)) return false;
   const std::string_view rest = std::string_view(dsn).substr(dsn.find("://") + 3);
   return rest.rfind('@') != rest.substr(0, rest.find('/')).find('@');
 }
@@ -77,6 +132,9 @@ std::optional<DsnProblem> ProblemOfDsn(const std::string& dsn) {
                         std::string(rest.substr(0, rest.find('"')))};
     }
     return DsnProblem{"libpq cannot read it: " + BeforeQuotes(text.substr(0, text.find('\n'))), ""};
+  }
+  if (const std::string twice = IsUrl(dsn) ? "" : GivenTwice(dsn); !twice.empty()) {
+    return DsnProblem{fmt::format("it gives {} twice: quote a value that has blanks", twice), ""};
   }
   for (const DsnPart& part : PartsOfDsn(dsn)) {
     if (part.keyword == "port" && !ArePorts(part.value)) {

@@ -4,7 +4,11 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {
 
@@ -15,6 +19,14 @@ struct DsnPart {
   bool secret = false;  // a password
 };
 std::vector<DsnPart> PartsOfDsn(const std::string& dsn);
+
+// The keywords of libpq that keys of output.postgres give, in their order: (key, keyword).
+inline constexpr std::pair<std::string_view, std::string_view> kDsnKeys[] = {
+    {"host", "host"},         {"port", "port"},       {"user", "user"},
+    {"password", "password"}, {"database", "dbname"}, {"sslmode", "sslmode"}};
+
+// The dsn and the keys beside it but for the password, as key='value' …; without keys the dsn.
+std::string ConnectionString(const PostgresOptions& options);
 
 // How many hosts it names; 0: it cannot be read.
 std::size_t HostsInDsn(const std::string& dsn);

@@ -15,6 +15,7 @@
 
 #include "consumer/outputs/ledger/ledger_output.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
+#include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 
@@ -70,7 +71,7 @@ class PostgresOutput final : public LedgerOutput {
       : LedgerOutput(std::move(pipeline), std::move(worker), std::move(terms), options.max_records,
                      ShapeOf(options)),
         options_(options),
-        connection_(options.dsn, options.password,
+        connection_(ConnectionString(options), options.password,
                     fmt::format("fencepost/{}/{}", pipeline_, worker_)) {}
 
   void Interrupt() override { connection_.Interrupt(); }

@@ -1,4 +1,5 @@
 // What works, and will hurt: warnings that a choice in the file silences.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,9 +8,11 @@
 namespace fencepost::config {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 std::string Pipeline(const std::string& nodes, const std::string& more) {
   return "version: 1\nname: orders\nguarantee: at-least-once\n"
@@ -24,12 +27,19 @@ const std::string kSqlite =
     std::string(kStop) + "output: {sqlite: {path: e.db, table: t, columns: {a: key}}}\n";
 constexpr const char* kFile = "output: {stdout: {}}\n";
 
-std::vector<std::string> AdviceOf(const std::string& text) {
-  const LoadResult loaded = LoadText(text, "p.yaml", {});
+std::vector<std::string> AdviceOf(const std::string& text, const Environment& environment = {}) {
+  const LoadResult loaded = LoadText(text, "p.yaml", environment);
   EXPECT_THAT(loaded.findings, IsEmpty());
   std::vector<std::string> lines;
   for (const Finding& finding : loaded.advice) lines.push_back(FormatFinding(finding));
   return lines;
+}
+
+std::vector<std::string> AdviceWith(const std::string& text) {
+  Environment environment;
+  environment.variable = [](const std::string&) { return "1"; };
+  environment.read_file = [](const std::string&) { return "1"; };
+  return AdviceOf(text, environment);
 }
 
 TEST(Advice, IsToGiveADeadLetterTopicOrToSayStop) {
@@ -83,6 +93,60 @@ TEST(Advice, NamesOneNodeAloneAndNodesThatFailTogether) {
               IsEmpty());
   EXPECT_THAT(AdviceOf(Pipeline("127.0.0.1:7001, localhost:7001, 127.0.0.1:7003", rest)),
               ElementsAre(HasSubstr("\"127.0.0.1:7001\" and \"localhost:7001\" are one server")));
+}
+
+TEST(Advice, NamesVariablesThatAnAddressWouldReadAsItsOwn) {
+  const std::string record = "record_id: position\n";
+  const auto postgres = [&](const std::string& dsn) {
+    return AdviceWith(Pipeline(kThree, kStop + record + "output: {postgres: {dsn: \"" + dsn +
+                                           "\", table: t, columns: {a: key}}}\n"));
+  };
+  for (const auto& [dsn, key] :
+       {std::pair("postgresql://${V}@db/shop", "user"),
+        std::pair("postgresql://app@${V}:1/shop", "host"),
+        std::pair("postgresql://app@db:${V}/shop", "port"),
+        std::pair("postgresql://app@db/${V}", "database"),
+        std::pair("host=db dbname='${V}'", "database"), std::pair("host=${file:/v}", "host")}) {
+    EXPECT_THAT(postgres(dsn), ElementsAre(HasSubstr(fmt::format("give output.postgres.{}, and "
+                                                                 "output.postgres.password",
+                                                                 key))))
+        << dsn;
+  }
+  EXPECT_THAT(postgres("postgresql://app@db/shop?application_name=${V}"), IsEmpty());
+  const std::string rest = std::string(kStop) + kFile;
+  EXPECT_THAT(
+      AdviceWith(Pipeline("\"redis://u:${V}@a:1\", \"redis://${V}:1\", \"c:${V:-1}\"", rest)),
+      ElementsAre(AllOf(HasSubstr("lock.redis.nodes: its user or password is a ${…}"),
+                        HasSubstr("give lock.redis.username and lock.redis.password"))));
+  EXPECT_THAT(
+      AdviceWith(Pipeline(kThree, rest + "handler: {http: {url: \"https://u:${V}@s/?a=b\"}}\n")),
+      ElementsAre(HasSubstr("handler.http.url: its user or password is a ${…}")));
+  EXPECT_THAT(AdviceWith(Pipeline(kThree, rest + "handler: {http: {url: \"https://${V}/x\"}}\n")),
+              IsEmpty());
+}
+
+TEST(Advice, NamesLoginsThatCrossANetworkWithoutTls) {
+  const auto kafka = [](const std::string& brokers, const std::string& more) {
+    std::string text = Pipeline(kThree, std::string(kStop) + kFile);
+    text.replace(text.find("[k:9092]"), 8,
+                 brokers + ", sasl: {mechanism: PLAIN, username: u, password: p}" + more);
+    return AdviceOf(text);
+  };
+  EXPECT_THAT(kafka("[k:9092, l:9092]", ""),
+              ElementsAre(HasSubstr("kafka.sasl without kafka.tls: login and records cross")));
+  EXPECT_THAT(kafka("[\"SASL_PLAINTEXT://k:9092\"]", ""), SizeIs(1));
+  EXPECT_THAT(kafka("[k:9092]", ", tls: {}"), IsEmpty());
+  EXPECT_THAT(kafka("[\"SASL_SSL://k:9092\"]", ""), IsEmpty());
+  EXPECT_THAT(kafka("[localhost:9092, 127.0.0.1:9093]", ""), IsEmpty());
+  const auto mysql = [](const std::string& host, const std::string& more) {
+    return AdviceOf(Pipeline(
+        kThree, std::string(kStop) + "record_id: position\noutput: {mysql: {host: \"" + host +
+                    "\", user: u, database: d, table: t, columns: {a: key}" + more + "}}\n"));
+  };
+  EXPECT_THAT(mysql("db", ""), ElementsAre(HasSubstr("output.mysql without tls")));
+  EXPECT_THAT(mysql("db", ", tls: {}"), IsEmpty());
+  EXPECT_THAT(mysql("127.0.0.1", ""), IsEmpty());
+  EXPECT_THAT(mysql("/run/mysqld.sock", ""), IsEmpty());
 }
 
 TEST(Keep, ForeverIsTheDefaultAndMayBeSaid) {

@@ -22,6 +22,63 @@ consumer::PipelineOptions Loaded(std::string_view text) {
   return result.options.value_or(consumer::PipelineOptions{});
 }
 
+// As platforms hand lists out: one text with commas, for the key or as an element.
+TEST(Load, TakesListsFromOneText) {
+  const std::map<std::string, std::string> variables = {
+      {"BROKERS", "a:1, b:2 ,[::1]:3"},
+      {"NODES", "redis://u:x@a:1,b:2 , rediss://:p,w@c:3,redis://d:4,unix:/run/e.sock"},
+      {"TOPICS", "orders,returns"},
+      {"CODES", "2xx, 404"}};
+  Environment environment = FakeEnvironment();
+  environment.variable = [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? "" : std::optional(found->second);
+  };
+  for (const auto& [before, after] : {std::pair("[\"", "\"]"), std::pair("", "")}) {
+    std::string text = kPipeline;
+    const auto replace = [&, before = before, after = after](const std::string& from,
+                                                             const std::string& name) {
+      text.replace(text.find(from), from.size(), before + ("${" + name + "}") + after);
+    };
+    replace("[127.0.0.1:9092]", "BROKERS");
+    replace("[orders]", "TOPICS");
+    replace("[127.0.0.1:7001, 127.0.0.1:7002, 127.0.0.1:7003]", "NODES");
+    text +=
+        "handler: {http: {url: 'http://s/', success: '${CODES}', retry_on: [ '408,5xx', 429 ]}}\n"
+        "guarantee: at-least-once\n";
+    const LoadResult result = LoadText(text, "p.yaml", environment);
+    ASSERT_TRUE(result.options) << ::testing::PrintToString(Lines(result.findings));
+    const consumer::PipelineOptions& o = *result.options;
+    EXPECT_THAT(o.kafka.brokers, ElementsAre("a:1", "b:2", "[::1]:3"));
+    EXPECT_THAT(o.kafka.topics, ElementsAre("orders", "returns"));
+    EXPECT_THAT(o.lock.redis.nodes, ElementsAre("redis://u:x@a:1", "b:2", "rediss://:p,w@c:3",
+                                                "redis://d:4", "unix:/run/e.sock"));
+    EXPECT_THAT(std::get<consumer::HttpHandlerOptions>(o.handler.kind).retry_on,
+                ElementsAre("408", "5xx", "429"));
+    EXPECT_THAT(o.shown, ::testing::Contains(std::pair("kafka.brokers", "${BROKERS}")));
+  }
+}
+
+TEST(Load, ReadsTheProtocolsOfBrokersAsWhatTheySay) {
+  const auto tls = [](const std::string& brokers, const std::string& more) {
+    std::string text = kPipeline;
+    text.replace(text.find("[127.0.0.1:9092]"), 16, brokers + more);
+    const consumer::PipelineOptions o = Loaded(text);
+    EXPECT_EQ(o.kafka.brokers.front(), "a:1") << brokers;
+    return o.kafka.tls;
+  };
+  const std::string sasl = "\n  sasl: {mechanism: PLAIN, username: u, password: p}";
+  const std::string ca = "\n  tls: {ca: /ca.pem}";
+  EXPECT_FALSE(tls("[a:1]", ""));
+  EXPECT_FALSE(tls("PLAINTEXT://a:1", ""));
+  EXPECT_FALSE(tls("SASL_PLAINTEXT://a:1,SASL_PLAINTEXT://b:2", sasl));
+  EXPECT_TRUE(tls("SSL://a:1,b:2", ""));
+  EXPECT_TRUE(tls("ssl://a:1", ca));
+  EXPECT_TRUE(tls("[SASL_SSL://a:1, SASL_SSL://b:2]", sasl));
+  EXPECT_TRUE(tls("SASL_SSL://a:1", sasl + ca));
+  EXPECT_TRUE(tls("[a:1]", "\n  tls: {}"));
+}
+
 // The other defaults are those of the options, as REFERENCE.md shows them.
 TEST(Load, TakesTheExampleAndFillsInWhatFollowsFromOtherKeys) {
   const LoadResult result =

@@ -20,9 +20,11 @@ first pipeline needs, then the others by section. What each setting switches on:
 - Strict YAML: unknown keys, duplicate keys, anchors, aliases and tags are errors. One document,
   UTF-8. Inside `{}` and `[]`, quote values with `?`, `{` or `}`: `{password: "${X}"}`.
 - Durations: `250ms`, `10s`, `5m`, `24h`, `7d`. Sizes: `512B`, `64KiB`, `10MiB`, `1GiB`.
-- `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` (without line ends at its end) are
-  replaced in values, after parsing; `$${` is a literal `${`. A missing variable or file is an
-  error.
+- `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` (without byte order mark and line ends
+  at its end) are replaced in values, after parsing; `$${` is a literal `${`. Refused: what is
+  missing; but in programs and schemas line breaks, and blanks at the ends (one that is meant
+  follows here: `"${VAR} "`).
+- Lists of brokers, topics, nodes and statuses may be one text with commas: `brokers: ${BROKERS}`.
 - Values of keys marked *Secret* are never printed. Keys marked *Reloaded* are applied at SIGHUP
   (`processing.concurrency` with `handler.http` only), the others need a restart.
 

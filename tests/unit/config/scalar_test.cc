@@ -12,22 +12,37 @@ namespace {
 Environment Fake() {
   Environment environment;
   environment.variable = [](const std::string& name) -> std::optional<std::string> {
-    static const std::map<std::string, std::string> variables = {
-        {"A", "a"}, {"EMPTY", ""}, {"NESTED", "${A}"}};
+    static const std::map<std::string, std::string> variables = {{"A", "a"},
+                                                                 {"EMPTY", ""},
+                                                                 {"NESTED", "${A}"},
+                                                                 {"CR", "a\r"},
+                                                                 {"MARK",
+                                                                  "\xef\xbb\xbf"
+                                                                  "a"}};
     const auto found = variables.find(name);
     if (found == variables.end()) return std::nullopt;
     return found->second;
   };
   environment.read_file = [](const std::string& path) -> tl::expected<std::string, std::string> {
-    if (path == "/run/secrets/x") return "s3cret\r\n\n";
+    static const std::map<std::string, std::string> files = {{"/run/secrets/x", "s3cret\r\n\n"},
+                                                             {"mark", "\xef\xbb\xbfs3cret\n"},
+                                                             {"two", "a\r\nb\n"},
+                                                             {"cr", "a\rb"},
+                                                             {"blank before", " s3cret"},
+                                                             {"blank behind", "s3cret \n"},
+                                                             {"tab behind", "s3cret\t"},
+                                                             {"blank within", "s3 cret\n"},
+                                                             {"nul", std::string("a\0b", 3)},
+                                                             {"mark alone", "\xef\xbb\xbf\r\n"}};
+    if (const auto found = files.find(path); found != files.end()) return found->second;
     return tl::unexpected<std::string>("cannot be read: No such file or directory");
   };
   return environment;
 }
 
-std::string Expanded(std::string_view text) {
-  const auto result = Expand(text, Fake());
-  return result ? *result : "error: " + result.error();
+std::string Expanded(std::string_view text, Lines lines = Lines::kOne) {
+  const auto result = Expand(text, Fake(), lines);
+  return result ? *result : "error: " + result.error().text;
 }
 
 TEST(Expand, ReplacesVariablesAndFilesOnce) {
@@ -38,6 +53,28 @@ TEST(Expand, ReplacesVariablesAndFilesOnce) {
   EXPECT_EQ(Expanded("${file:/run/secrets/x}"), "s3cret");
   EXPECT_EQ(Expanded("$${A} $$${A}"), "${A} $${A}");
   EXPECT_EQ(Expanded("${NESTED}"), "${A}");
+}
+
+// What editors and CRLF files leave is not part of a secret; what may be one is refused.
+TEST(Expand, OfOneLineTakesNoMarksLineEndsAndOuterBlanks) {
+  const std::string blank =
+      " begins or ends with a blank: remove it, or, if it is meant, write it here beside the ${…}";
+  const std::map<std::string, std::string> expected = {
+      {"${file:mark}", "s3cret"},
+      {"${file:mark alone}", ""},
+      {"${file:blank within}", "s3 cret"},
+      {"${file:mark} ", "s3cret "},
+      {"${file:two}", "error: ${file:two} holds a line break"},
+      {"${file:cr}", "error: ${file:cr} holds a line break"},
+      {"${file:nul}", "error: ${file:nul} holds a NUL byte"},
+      {"${file:blank before}", "error: ${file:blank before}" + blank},
+      {"${file:blank behind}", "error: ${file:blank behind}" + blank},
+      {"${file:tab behind}", "error: ${file:tab behind}" + blank},
+      {"${CR}", "error: ${CR} holds a line break"},
+      {"${CR:-d}", "error: ${CR} holds a line break"},
+      {"${MARK}", "error: ${MARK} begins with a byte order mark"}};
+  for (const auto& [text, value] : expected) EXPECT_EQ(Expanded(text), value) << text;
+  EXPECT_EQ(Expanded("${file:two}|${file:blank behind}", Lines::kMany), "a\nb|s3cret ");
 }
 
 TEST(Expand, SaysWhatIsMissing) {

@@ -1,5 +1,7 @@
 // Passwords that hold what ends a password in an address: no part of one is taken for a host, and
 // none is shown.
+#include <map>
+
 #include <gmock/gmock.h>
 
 #include <fmt/format.h>
@@ -27,6 +29,7 @@ LoadResult Loaded(const std::string& from, const std::string& to, const std::str
   Environment environment = FakeEnvironment();
   environment.variable = [&](const std::string& name) -> std::optional<std::string> {
     if (name == "DSN") return "postgresql://app:" + password + "@db:5432/shop";
+    if (name == "PAIRS") return "host=db user=app password=" + password;
     return password;
   };
   return LoadText(text, "p.yaml", environment);
@@ -46,10 +49,10 @@ std::string Said(const LoadResult& result) {
 }
 
 TEST(SplitPasswords, OfADsnAreRefusedAndNoPartOfThemIsShownOrTakenForAnAddress) {
-  for (const char* keys :
-       {"    dsn: postgresql://app:${SECRET}@db:5432/shop\n",
-        "    dsn: host=db user=app password=${SECRET}\n",
-        "    dsn: host=db user=app password='${SECRET}'\n", "    dsn: ${DSN}\n"}) {
+  for (const char* keys : {"    dsn: postgresql://app:${SECRET}@db:5432/shop\n",
+                           "    dsn: host=db user=app password=${SECRET}\n",
+                           "    dsn: host=db user=app password='${SECRET}'\n", "    dsn: ${DSN}\n",
+                           "    dsn: ${PAIRS}\n"}) {
     for (const char* password : kPasswords) {
       const LoadResult result = WithPostgres(keys, password);
       EXPECT_THAT(Said(result), Not(HasSubstr(kPiece))) << keys << password;
@@ -64,12 +67,45 @@ TEST(SplitPasswords, OfADsnAreRefusedAndNoPartOfThemIsShownOrTakenForAnAddress) 
 }
 
 TEST(SplitPasswords, MayBeTheKeyOfTheirOwnWhateverTheyHold) {
-  for (const char* password : kPasswords) {
-    const LoadResult result =
-        WithPostgres("    dsn: postgresql://app@db:5432/shop\n    password: ${SECRET}\n", password);
-    EXPECT_THAT(Said(result), Not(HasSubstr(kPiece))) << password;
-    ASSERT_TRUE(result.options) << password;
-    EXPECT_EQ(std::get<consumer::PostgresOptions>(result.options->output).password, password);
+  for (const char* address : {"    dsn: postgresql://app@db:5432/shop\n",
+                              "    host: db\n    user: app\n    database: shop\n"}) {
+    for (const char* password : kPasswords) {
+      const LoadResult result =
+          WithPostgres(fmt::format("{}    password: ${{SECRET}}\n", address), password);
+      EXPECT_THAT(Said(result), Not(HasSubstr(kPiece))) << password;
+      ASSERT_TRUE(result.options) << password;
+      EXPECT_EQ(std::get<consumer::PostgresOptions>(result.options->output).password, password);
+    }
+  }
+}
+
+// The keys beside a dsn, whatever they hold, and in any of its forms.
+TEST(Dsn, IsWhatDsnAndKeysSayTogether) {
+  const auto parts = [](const std::string& keys) {
+    const LoadResult result = WithPostgres(keys, "a' b\\c@d/e=f");
+    EXPECT_TRUE(result.options) << Said(result);
+    const auto& options = std::get<consumer::PostgresOptions>(result.options->output);
+    std::map<std::string, std::string> said;
+    for (const auto& part : consumer::PartsOfDsn(consumer::ConnectionString(options))) {
+      said[part.keyword] = part.value;
+    }
+    return said;
+  };
+  using Parts = std::map<std::string, std::string>;
+  const std::string odd = "a' b\\c@d/e=f";
+  EXPECT_EQ(parts("    host: db\n"), (Parts{{"host", "db"}}));
+  EXPECT_EQ(
+      parts("    host: \"::1\"\n    port: 5433\n    user: ${SECRET}\n    database: ${SECRET}\n"
+            "    sslmode: verify-full\n"),
+      (Parts{{"host", "::1"},
+             {"port", "5433"},
+             {"user", odd},
+             {"dbname", odd},
+             {"sslmode", "verify-full"}}));
+  for (const char* dsn :
+       {"postgresql://db/shop?sslrootcert=a%20b", "host=db dbname=shop sslrootcert='a b'"}) {
+    EXPECT_EQ(parts(fmt::format("    dsn: \"{}\"\n    user: ${{SECRET}}\n", dsn)),
+              (Parts{{"host", "db"}, {"dbname", "shop"}, {"sslrootcert", "a b"}, {"user", odd}}));
   }
 }
 
