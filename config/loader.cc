@@ -32,6 +32,23 @@ bool IsPlainText(std::string_view text) {
          simdjson::validate_utf8(text.data(), text.size());
 }
 
+// One before it in `files` that reads a topic in the same group, by what both say of the cluster.
+const LoadResult* SharesRecords(const LoadResult& file, std::span<const LoadResult> files) {
+  const auto common = [](const auto& a, const auto& b) {
+    return std::ranges::find_first_of(a, b) != a.end();
+  };
+  for (const LoadResult& other : files) {
+    if (&other == &file) break;
+    if (!other.options) continue;
+    const consumer::KafkaOptions& a = file.options->kafka;
+    const consumer::KafkaOptions& b = other.options->kafka;
+    if (a.group == b.group && common(a.brokers, b.brokers) && common(a.topics, b.topics)) {
+      return &other;
+    }
+  }
+  return nullptr;
+}
+
 LoadResult Unreadable(const std::string& file, const std::string& why) {
   Findings findings(file);
   findings.Error({}, "file", why);
@@ -96,11 +113,17 @@ std::vector<Finding> CheckTogether(std::span<const LoadResult> files) {
   for (const LoadResult& file : files) {
     if (!file.options) continue;
     const auto [other, is_new] = first.emplace(file.options->name, &file);
-    if (is_new) continue;
     Findings findings(file.file);
-    findings.Error(file.PlaceOf("name"), "duplicate-pipeline",
-                   "the pipeline name \"{}\" is that of {} too; one process runs a name once",
-                   file.options->name, other->second->file);
+    if (!is_new) {
+      findings.Error(file.PlaceOf("name"), "duplicate-pipeline",
+                     "the pipeline name \"{}\" is that of {} too; one process runs a name once",
+                     file.options->name, other->second->file);
+    } else if (const LoadResult* shares = SharesRecords(file, files)) {
+      findings.Error(file.PlaceOf("kafka.group"), "duplicate-pipeline",
+                     "{} reads one of kafka.topics in the same group \"{}\": each would get a part "
+                     "of the records; give each a kafka.group of its own",
+                     shares->file, file.options->kafka.group);
+    }
     for (Finding& finding : findings.Take()) all.push_back(std::move(finding));
   }
   return all;

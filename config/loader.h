@@ -34,7 +34,8 @@ LoadResult Load(const std::string& path, const Environment& environment);
 // The same for a text at hand; `file` is what findings call it.
 LoadResult LoadText(std::string_view text, const std::string& file, const Environment& environment);
 
-// What is wrong with running these files in one process: a pipeline name that comes twice.
+// What is wrong with running these files in one process: a pipeline name that comes twice, or two
+// pipelines that share the records of a topic.
 std::vector<Finding> CheckTogether(std::span<const LoadResult> files);
 
 // Of config/examples/, by name: what `fencepost create` prints.

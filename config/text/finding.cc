@@ -70,7 +70,8 @@ constexpr std::array<Rule, 55> kRules{{
     {"advice",
      "It works, and will hurt: an end at the first bad record, a ledger that only grows."},
     {"online", "The servers have what the pipeline needs (`lint --online`)."},
-    {"duplicate-pipeline", "Two files of one process name different pipelines."},
+    {"duplicate-pipeline",
+     "Two files of one process name different pipelines, and read no topic in one group."},
 }};
 
 std::string_view SeverityText(Severity severity) {

@@ -267,6 +267,25 @@ TEST(CheckTogether, RefusesTheSamePipelineNameTwice) {
                           "one process runs a name once [duplicate-pipeline]"));
 }
 
+TEST(CheckTogether, RefusesTwoPipelinesThatShareTheRecordsOfATopic) {
+  const auto file = [](const std::string& name, const std::string& brokers,
+                       const std::string& topics, const std::string& group) {
+    std::string text = kPipeline;
+    text.replace(text.find("name: orders"), 12, "name: " + name);
+    text.replace(text.find("[127.0.0.1:9092]"), 16, brokers);
+    text.replace(text.find("[orders]"), 8, topics + "\n  group: " + group);
+    return LoadText(text, name + ".yaml", FakeEnvironment());
+  };
+  const std::vector<LoadResult> files = {
+      file("a", "[k:1, k:2]", "[x, y]", "shop"), file("b", "[k:2]", "[y]", "other"),
+      file("c", "[k:2]", "[z]", "shop"), file("d", "[l:1]", "[x]", "shop"),
+      file("e", "SSL://k:2", "z,y", "shop")};
+  EXPECT_THAT(Lines(CheckTogether(files)),
+              ElementsAre("e.yaml:6:10: error: a.yaml reads one of kafka.topics in the same group "
+                          "\"shop\": each would get a part of the records; give each a "
+                          "kafka.group of its own [duplicate-pipeline]"));
+}
+
 TEST(FormatFindings, AsJsonIsOneArrayWithALineForEach) {
   const std::vector<Finding> findings =
       LoadText("a: \"1\nb: 2\n", "p\".yaml", FakeEnvironment()).findings;
