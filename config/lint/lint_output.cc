@@ -5,6 +5,7 @@
 
 #include "config/lint/lint_parts.h"
 #include "config/text/suggestion.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/pipeline/options.h"
 
@@ -45,8 +46,11 @@ void LintNoPosition(const Values& values, Findings& findings) {
 void LintTables(const Values& values, Findings& findings) {
   for (const std::string_view path :
        {"output.postgres.table", "output.mysql.table", "output.sqlite.table"}) {
-    const std::string table = values.String(path);
-    if (table != "fencepost_ledger" && !table.ends_with(".fencepost_ledger")) continue;
+    const auto table = consumer::SplitTableName(values.String(path));
+    if (!table ||
+        (table->back() != consumer::kLedgerTable && table->back() != consumer::kPositionsTable)) {
+      continue;
+    }
     findings.Error(values.ValuePlace(path), "table", "{}: this is the ledger's own table", path);
   }
 }

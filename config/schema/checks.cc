@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "config/text/scalar.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "locking/redis/address.h"
 
 namespace fencepost::config {
@@ -35,9 +36,20 @@ bool IsHostPort(std::string_view text, std::int64_t lowest) {
   return port && *port >= lowest && *port <= 65535;
 }
 
-bool IsIdentifier(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestName && !IsDigit(text.front()) &&
-         All(text, [](char c) { return IsLetter(c) || IsDigit(c) || c == '_'; });
+// What no database takes, however it is quoted.
+std::string NameProblem(std::string_view text) {
+  if (text.empty()) return "is empty";
+  const auto fine = [](char c) { return IsVisible(c) || c == ' '; };
+  return All(text, fine) ? "" : "has a control character";
+}
+
+std::string TableProblem(std::string_view text, std::string (*check)(std::string_view)) {
+  const auto parts = consumer::SplitTableName(text);
+  if (!parts) return fmt::format("is not a table: {}", parts.error());
+  for (const std::string& part : *parts) {
+    if (const std::string problem = check(part); !problem.empty()) return problem;
+  }
+  return "";
 }
 
 std::string RedactUserinfo(std::string_view url) {
@@ -122,24 +134,29 @@ std::string CheckDsn(std::string_view text) {
   return good ? "" : "is neither postgresql://… nor key=value …";
 }
 
-std::string CheckTable(std::string_view text) {
-  return IsIdentifier(text) ? ""
-                            : "is not a table: up to 63 of a-z, A-Z, 0-9 and _, no digit first";
+std::string CheckPostgresTable(std::string_view text) {
+  return TableProblem(text, CheckPostgresColumn);
 }
 
-std::string CheckQualifiedTable(std::string_view text) {
-  const std::size_t dot = text.find('.');
-  if (dot == std::string_view::npos) return CheckTable(text);
-  const bool good = IsIdentifier(text.substr(0, dot)) && IsIdentifier(text.substr(dot + 1));
-  return good ? "" : "is not TABLE or SCHEMA.TABLE, each up to 63 of a-z, A-Z, 0-9 and _";
+std::string CheckMysqlTable(std::string_view text) { return TableProblem(text, CheckMysqlColumn); }
+
+std::string CheckSqliteTable(std::string_view text) {
+  return TableProblem(text, CheckSqliteColumn);
 }
 
-std::string CheckColumn(std::string_view text) {
-  const bool good = !text.empty() && text.size() <= kLongestName && All(text, [](char c) {
-    return (IsVisible(c) || c == ' ') && c != '"' && c != '\'' && c != '`' && c != '\\';
-  });
-  return good ? "" : "is not a column: 1 to 63 bytes without quotes, backslashes and controls";
+std::string CheckPostgresColumn(std::string_view text) {
+  if (const std::string problem = NameProblem(text); !problem.empty()) return problem;
+  return text.size() <= kLongestName ? "" : "is longer than 63 bytes, which PostgreSQL would cut";
 }
+
+std::string CheckMysqlColumn(std::string_view text) {
+  if (const std::string problem = NameProblem(text); !problem.empty()) return problem;
+  const auto begins = [](char c) { return (c & 0xc0) != 0x80; };  // a character of UTF-8
+  if (std::ranges::count_if(text, begins) > 64) return "is longer than 64 characters";
+  return text.back() == ' ' ? "ends in a blank, which MySQL has no names with" : "";
+}
+
+std::string CheckSqliteColumn(std::string_view text) { return NameProblem(text); }
 
 std::string CheckHttpUrl(std::string_view text) {
   const bool http = text.starts_with("http://");

@@ -15,9 +15,13 @@ std::string CheckListenAddress(std::string_view text);  // port 0 too
 std::string CheckHost(std::string_view text);           // or /PATH of a Unix socket
 std::string CheckLockNode(std::string_view text);       // HOST:PORT, unix:/PATH or a URL
 std::string CheckDsn(std::string_view text);
-std::string CheckTable(std::string_view text);
-std::string CheckQualifiedTable(std::string_view text);
-std::string CheckColumn(std::string_view text);
+// NAME or SCHEMA.NAME, quoted or not: all that the database takes where it is quoted.
+std::string CheckPostgresTable(std::string_view text);
+std::string CheckMysqlTable(std::string_view text);
+std::string CheckSqliteTable(std::string_view text);
+std::string CheckPostgresColumn(std::string_view text);
+std::string CheckMysqlColumn(std::string_view text);
+std::string CheckSqliteColumn(std::string_view text);
 std::string CheckHttpUrl(std::string_view text);
 std::string CheckHttpHeader(std::string_view text);  // the name of one (RFC 9110)
 std::string CheckStatus(std::string_view text);      // 404 or 4xx

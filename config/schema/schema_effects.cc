@@ -152,15 +152,22 @@ std::vector<Key> RetryKeys() {
   };
 }
 
+constexpr auto CheckColumnOf(const PostgresOptions*) { return CheckPostgresColumn; }
+constexpr auto CheckColumnOf(const MysqlOptions*) { return CheckMysqlColumn; }
+constexpr auto CheckColumnOf(const SqliteOptions*) { return CheckSqliteColumn; }
+
 // The rows that every output with a table has; those after the first are the same.
 template <typename Output>
 std::vector<Key> TableKeys(const std::string& output, bool required) {
   const KeysOf rows(output, kOutput<Output>);
+  constexpr auto kCheckColumn = CheckColumnOf(static_cast<const Output*>(nullptr));
   std::vector<Key> keys = {
       rows("columns", &Output::columns,
            "Column names, and the selector whose value each gets, by the column's type "
-           "([types](../consumer/outputs/postgres/README.md#types)).",
-           {.check = CheckColumn, .required = required, .basic = true}),
+           "([types](../consumer/outputs/postgres/README.md#types)). Where nothing is found, `?` "
+           "at the end gives null; `?default` leaves the column out: its DEFAULT in a new row, as "
+           "it is in one that is updated.",
+           {.check = kCheckColumn, .required = required, .basic = true}),
       rows("on_conflict",
            OneOf<OnConflict>({{"error", OnConflict::kError},
                               {"ignore", OnConflict::kIgnore},
@@ -171,15 +178,15 @@ std::vector<Key> TableKeys(const std::string& output, bool required) {
            {.basic = true}),
       rows("key", At(kOutput<Output>, &Output::rules, &RowRules::key),
            "Columns that identify a row, under a unique index; for `update` and `delete`.",
-           {.check = CheckColumn, .basic = true}),
+           {.check = kCheckColumn, .basic = true}),
       rows("convert", Conversions<Output>(),
            "How a column's numbers or texts are read: `s`, `ms`, `us` or `ns` since 1970 as a "
            "point in time; `base64` or `hex` texts as bytes.",
-           {.check = CheckColumn}),
+           {.check = kCheckColumn}),
       rows("fence_column", At(kOutput<Output>, &Output::rules, &RowRules::fence_column),
            "With `on_conflict: update`: only a higher value of `fence_by` overwrites what this "
            "column holds. It is written with `fence_by`, in `columns` or not.",
-           {.check = CheckColumn}),
+           {.check = kCheckColumn}),
       rows("fence_by", At(kOutput<Output>, &Output::rules, &RowRules::fence_by),
            "What is compared: a number that grows with each change of the row, such as `offset` or "
            "`json:/version`."),
@@ -226,8 +233,10 @@ std::vector<Key> PostgresKeys() {
                "TLS. Certificates: `sslrootcert` and the like in `dsn`.",
                {.default_words = "libpq's own: `prefer`",
                 .choices = {"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}}),
-      postgres("table", &PostgresOptions::table, "Table; may be `SCHEMA.TABLE`.",
-               {.check = CheckQualifiedTable, .basic = true}),
+      postgres(
+          "table", &PostgresOptions::table,
+          "Table, as it is written in the database; may be `SCHEMA.TABLE`, and quoted (`\"a.b\"`).",
+          {.check = CheckPostgresTable, .basic = true}),
       postgres("statement", &PostgresOptions::statement,
                "One SQL statement for each row, in the ledger's transaction, instead of `table`; "
                "`$1` is the first of `args`.",
@@ -259,8 +268,8 @@ std::vector<Key> MysqlKeys() {
       mysql("tls.certificate", &MysqlOptions::tls_certificate,
             "File with the client's certificate; with `key`."),
       mysql("tls.key", &MysqlOptions::tls_key, "File with the client's key; with `certificate`."),
-      mysql("table", &MysqlOptions::table, "Table; may be `DATABASE.TABLE`.",
-            {.check = CheckQualifiedTable, .required = true}),
+      mysql("table", &MysqlOptions::table, "Table; may be `DATABASE.TABLE`, and quoted.",
+            {.check = CheckMysqlTable, .required = true}),
   };
 }
 
@@ -271,7 +280,8 @@ std::vector<Key> SqliteKeys() {
              Chosen(kOutput<SqliteOptions>, [](PipelineOptions& o) { o.output = SqliteOptions(); }),
              "SQLite, for workers on one host: exactly once per record id."),
       sqlite("path", &SqliteOptions::path, "Database file.", {.required = true}),
-      sqlite("table", &SqliteOptions::table, "Table.", {.check = CheckTable, .required = true}),
+      sqlite("table", &SqliteOptions::table, "Table.",
+             {.check = CheckSqliteTable, .required = true}),
   };
 }
 

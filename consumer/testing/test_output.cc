@@ -23,8 +23,7 @@ struct Close {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 
-// In the place of a database's table. A schema has no place in SQLite: of another database's table
-// the name is ours alone.
+// In the place of a database's table, under a name of its own: a schema has no place in SQLite.
 SqliteOptions TableOf(const OutputOptions& output) {
   SqliteOptions table{.path = "", .table = "effects", .columns = {}, .rules = {}};
   const auto take = [&table](const auto& options) {
@@ -35,7 +34,6 @@ SqliteOptions TableOf(const OutputOptions& output) {
     }
   };
   std::visit(take, output);
-  if (const auto* sqlite = std::get_if<SqliteOptions>(&output)) table.table = sqlite->table;
   if (const auto* postgres = std::get_if<PostgresOptions>(&output)) {
     for (std::size_t i = 0; i < postgres->args.size(); ++i) {
       table.columns.push_back({fmt::format("${}", i + 1), postgres->args[i]});

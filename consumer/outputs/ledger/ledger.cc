@@ -69,6 +69,18 @@ std::string QuoteIdentifier(std::string_view name, char quote) {
   return quoted + quote;
 }
 
+std::string TableInWords(const std::vector<std::string>& parts, char quote) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  std::string name;
+  for (const std::string& part : parts) {
+    const bool bare = std::ranges::all_of(part, plain) && (part[0] < '0' || part[0] > '9');
+    name += (name.empty() ? "" : ".") + (bare ? part : QuoteIdentifier(part, quote));
+  }
+  return name;
+}
+
 std::string HigherFenceSql(const RowShape& shape, const std::string& fence) {
   const std::string stands = "t." + QuoteIdentifier(shape.columns[*shape.fence].name);
   return fmt::format("({0} < {1} OR ({0} IS NULL AND {1} IS NOT NULL))", stands, fence);
@@ -98,11 +110,12 @@ tl::expected<std::vector<std::string>, std::string> SplitTableName(std::string_v
   std::size_t at = 0;
   for (;;) {
     std::string part;
-    if (at < table.size() && table[at] == '"') {
+    const char quote = at < table.size() ? table[at] : '\0';
+    if (quote == '"' || quote == '`') {
       for (++at;; ++at) {
-        if (at == table.size()) return bad("a double quote in the table's name stays open");
-        if (table[at] == '"' && (at + 1 == table.size() || table[at + 1] != '"')) break;
-        if (table[at] == '"') ++at;
+        if (at == table.size()) return bad("a quote in the table's name stays open");
+        if (table[at] == quote && (at + 1 == table.size() || table[at + 1] != quote)) break;
+        if (table[at] == quote) ++at;
         part += table[at];
       }
       ++at;

@@ -66,8 +66,11 @@ std::string OnConflictSql(const RowShape& shape);
 // This fence is higher than that of the table's row; NULL is lower than any.
 std::string HigherFenceSql(const RowShape& shape, const std::string& fence);
 // A table as the pipeline file names it: NAME or SCHEMA.NAME, case as written; a part in double
-// quotes may hold a dot ("" is one quote). One or two parts; the error is one line.
+// quotes or backticks may hold a dot (a doubled quote is one). One or two parts; the error is one
+// line.
 tl::expected<std::vector<std::string>, std::string> SplitTableName(std::string_view table);
+// The same for people and for the SQL of hints: quoted where its letters need it.
+std::string TableInWords(const std::vector<std::string>& parts, char quote = '"');
 
 // --- pruning ---
 

@@ -148,7 +148,7 @@ class EffectsCheck : public Check {
     Names quoted;
     for (const std::size_t place : shape_.key) {
       key.push_back(Folded(shape_.columns[place].name));
-      quoted.push_back(QuoteIdentifier(shape_.columns[place].name));
+      quoted.push_back(QuoteIdentifier(shape_.columns[place].name, terms_.quote));
     }
     std::ranges::sort(key);
     for (Names index : *facts_.unique) {

@@ -56,6 +56,7 @@ struct TableTerms {
   std::string_view ledger_file;  // makes the ledger; "": a worker always may
   bool exact_names = false;      // of columns: their case counts
   bool ledger_types = false;     // LedgerColumn::postgres holds
+  char quote = '"';              // of names, in the SQL of hints
 };
 
 std::string Lower(std::string_view text);  // of ASCII

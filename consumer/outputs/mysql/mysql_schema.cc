@@ -58,7 +58,7 @@ class MysqlCatalogue final : public Catalogue {
   Facts ReadTable(const Name& name) override {
     const std::string& schema = name.size() > 1 ? name.front() : options_.database;
     table_ = QuoteName(schema) + "." + QuoteName(name.back());
-    return Read(schema, name.back(), options_.table, columns_);
+    return Read(schema, name.back(), TableInWords(name, '`'), columns_);
   }
 
   std::string WhyMissing(const Name& /*name*/) override {
@@ -179,7 +179,8 @@ tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
   const auto places = LearnTables(catalogue, options.table, shape, terms,
                                   {.output = "output.mysql",
                                    .where = connection.where(),
-                                   .ledger_file = "deploy/mysql/ledger.sql"});
+                                   .ledger_file = "deploy/mysql/ledger.sql",
+                                   .quote = '`'});
   if (!places) return tl::unexpected(places.error());
   MysqlTarget target{.table = catalogue.table(),
                      .ledger = catalogue.LedgerName(TableOfLedger(terms.by_position).name),

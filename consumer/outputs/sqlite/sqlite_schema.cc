@@ -39,7 +39,8 @@ class SqliteCatalogue final : public Catalogue {
   Facts ReadTable(const Name& name) override {
     target_.table = QuoteIdentifier(name.front());
     if (name.size() > 1) target_.table.append(".").append(QuoteIdentifier(name.back()));
-    auto facts = Told(Read(name.size() > 1 ? name.front() : "main", name.back(), options_.table));
+    auto facts =
+        Told(Read(name.size() > 1 ? name.front() : "main", name.back(), TableInWords(name)));
     if (!facts || !*facts) return facts;
     for (const ColumnFacts& column : (*facts)->columns) {
       blobs_.push_back(column.type.find("BLOB") != std::string::npos);

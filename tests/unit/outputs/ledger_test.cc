@@ -25,9 +25,17 @@ TEST(Ledger, SplitsATableNameAtDotsOutsideOfQuotes) {
   EXPECT_THAT(SplitTableName("effects").value(), ElementsAre("effects"));
   EXPECT_THAT(SplitTableName("Shop.Effects").value(), ElementsAre("Shop", "Effects"));
   EXPECT_THAT(SplitTableName(R"("a.b"."c""d")").value(), ElementsAre("a.b", "c\"d"));
-  for (const char* bad : {"", ".", "a.", ".a", "a..b", "a.b.c", "\"a", "\"a\"b", "\"\""}) {
+  for (const char* bad : {"", ".", "a.", ".a", "a..b", "a.b.c", "\"a", "\"a\"b", "\"\"", "`a"}) {
     EXPECT_FALSE(SplitTableName(bad)) << bad;
   }
+  EXPECT_THAT(SplitTableName("`a.b`.`c``d`").value(), ElementsAre("a.b", "c`d"));
+  EXPECT_THAT(SplitTableName("2026_orders").value(), ElementsAre("2026_orders"));
+}
+
+TEST(Ledger, QuotesATableInWordsWhereItsLettersNeedIt) {
+  EXPECT_EQ(TableInWords({"Shop", "effects_2"}), "Shop.effects_2");
+  EXPECT_EQ(TableInWords({"order-events"}), R"("order-events")");
+  EXPECT_EQ(TableInWords({"2026_orders"}, '`'), "`2026_orders`");
 }
 
 TEST(Ledger, AsksForContentFirstThenSourceThenToken) {
