@@ -72,7 +72,7 @@ class Rows {
 
   void LintFence() {
     if (Given("fence_column") && !Given("fence_by")) {
-      Error("fence_column", "needs fence_by: what is compared, as in fence_by: offset");
+      Error("fence_column", "needs fence_by: what is compared, as in fence_by: json:/version");
     }
     if (Given("fence_by") && !Given("fence_column")) {
       Error("fence_by", "needs fence_column: the column that it is compared with");
@@ -83,6 +83,14 @@ class Rows {
     const Selector* by = values_.FindSelector(Path("fence_by"));
     if (by == nullptr) return;
     if (by->optional) Error("fence_by", "a null cannot be compared: leave the ? out");
+    if (by->kind == Selector::Kind::kOffset || by->kind == Selector::Kind::kPartition) {
+      Error("fence_by",
+            "{} orders the log of one partition only: once partitions are added or the topic is "
+            "made again, newer changes would lose; take a version of the source, as in "
+            "json:/source/lsn or json:/ts_us, or leave the fence out: with order: key the ledger "
+            "lets the changes of a key take effect once and in their order",
+            by->Text());
+    }
     const std::string column = values_.String(Path("fence_column"));
     const Text* written = Column(column);
     if (written != nullptr && written->selector != *by) {
@@ -96,7 +104,8 @@ class Rows {
     if (by->kind == Selector::Kind::kToken && !LockIsTheRow()) {
       findings_.Warning(values_.ValuePlace(Path("fence_by")), "rows",
                         "{}: tokens are ordered within one lock only, and here record_id is not "
-                        "what key names; take offset or a version of the record's own",
+                        "what key names; take a version of the source, as in "
+                        "json:/version",
                         Path("fence_by"));
     }
   }
@@ -132,8 +141,8 @@ class Rows {
     const Selector* by = values_.FindSelector(Path("fence_by"));
     if (by != nullptr && ReadsValue(*by)) {
       Error("fence_by",
-            "a tombstone has no {}, and on_null_value: delete is fenced too; take offset, "
-            "timestamp or header:NAME",
+            "a tombstone has no {}, and on_null_value: delete is fenced too; take header:NAME or "
+            "timestamp",
             Shown(values_, Path("fence_by")));
     }
     for (const std::string& name : values_.Strings(Path("key"))) {

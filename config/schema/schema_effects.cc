@@ -188,8 +188,10 @@ std::vector<Key> TableKeys(const std::string& output, bool required) {
            "column holds. It is written with `fence_by`, in `columns` or not.",
            {.check = kCheckColumn}),
       rows("fence_by", At(kOutput<Output>, &Output::rules, &RowRules::fence_by),
-           "What is compared: a number that grows with each change of the row, such as `offset` or "
-           "`json:/version`."),
+           "What is compared: a version of the source that grows with each change of the row, such "
+           "as "
+           "`json:/source/lsn`, `json:/ts_us`, `header:NAME`. Not `offset`: it orders one "
+           "partition's log only."),
       rows("on_null_value",
            OneOf<OnNull>(
                {{"bad", OnNull::kBad}, {"skip", OnNull::kSkip}, {"delete", OnNull::kDelete}},

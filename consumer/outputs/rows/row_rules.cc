@@ -73,7 +73,7 @@ std::optional<RowProblem> CheckDeletes(const RowShape& shape) {
   const auto problem = [&](std::string_view part, const Column& column) {
     return RowProblem{fmt::format("{} {} reads the value ({}), and a tombstone has none", part,
                                   column.name, column.selector.Text()),
-                      "take it from key, header:NAME, offset or the like"};
+                      "take it from key, key:/POINTER or header:NAME"};
   };
   for (const std::size_t place : shape.key) {
     if (ReadsValue(shape.columns[place].selector)) {

@@ -195,6 +195,31 @@ TEST_P(PositionsTest, TellsWhatIsDoneAndTakesItBack) {
       0u);
 }
 
+// Without a fence, as in RulesTest.
+TEST_P(PositionsTest, ALateWriteOfAFrozenWorkerChangesNothing) {
+  const RowRules rules{.on_conflict = OnConflict::kUpdate, .key = {"id"}};
+  const auto open = [&](const char* worker) {
+    OutputTerms terms;
+    terms.by_position = true;
+    return store_->Open(ByKey(), rules, std::move(terms), worker);
+  };
+  const auto change = [](Offset offset, std::uint64_t token) {
+    Batch::Entry entry = Order(offset, {.token = token});
+    entry.key = "7";
+    return entry;
+  };
+  const auto frozen = open("worker-1");
+  const auto next = open("worker-2");
+  ASSERT_TRUE(frozen->Prepare());
+  const Batch first{change(1, 1)};
+  const Batch both{change(1, 2), change(2, 2)};
+  EXPECT_EQ(Results(*next, both), All(2, kCommitted));
+  EXPECT_EQ(Results(*frozen, first), All(1, kFenced));
+  EXPECT_EQ(Effects(), "7|2");
+  EXPECT_EQ(Results(*next, both), All(2, kOwnEarlier));
+  EXPECT_EQ(Effects(), "7|2");
+}
+
 TEST_P(PositionsTest, ARowThatSomebodyDeletedIsMadeAgain) {
   const auto output = Open("worker-1");
   ASSERT_THAT(Results(*output, Orders(0, 1)), ElementsAre(kCommitted));

@@ -65,6 +65,29 @@ TEST_P(RulesTest, ARecordThatTheLedgerKnowsDoesNotHoldBackAnEarlierOneOfItsKey) 
   EXPECT_EQ(Effects(), "k|2|NULL");
 }
 
+// Without a fence: of a worker that was frozen with the first change in its hands, while another
+// took its partition over.
+TEST_P(RulesTest, ALateWriteOfAFrozenWorkerChangesNothing) {
+  for (const bool deletes : {false, true}) {
+    Exec("DROP TABLE IF EXISTS fencepost_ledger");
+    Exec("DELETE FROM effects");
+    const auto frozen = store_->Open(ByKey(), WithDeletes(Update()), {}, "worker-1");
+    const auto next = store_->Open(ByKey(), WithDeletes(Update()), {}, "worker-2");
+    const Batch first{{.id = "1", .offset = 1, .token = 1, .value = Amount(1), .key = "k"}};
+    const Batch both{
+        {.id = "1", .offset = 1, .token = 2, .value = Amount(1), .key = "k"},
+        {.id = "2", .offset = 2, .token = 2, .value = Amount(2), .key = "k", .tombstone = deletes}};
+    ASSERT_TRUE(frozen->Prepare());
+    EXPECT_EQ(Results(*next, both), All(2, kCommitted));
+    const std::string left = deletes ? "" : "k|2|NULL";
+    EXPECT_EQ(Effects(), left);
+    EXPECT_THAT(Results(*frozen, first), ElementsAre(kOwnEarlier));
+    EXPECT_EQ(Effects(), left);
+    EXPECT_EQ(Results(*frozen, both), All(2, kOwnEarlier));
+    EXPECT_EQ(Effects(), left);
+  }
+}
+
 TEST_P(RulesTest, TheOrderOfARequestHoldsWhereABadRecordSplitsIt) {
   const auto output = Open(Update());
   Batch batch;

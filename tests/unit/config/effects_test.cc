@@ -133,11 +133,11 @@ output:
   postgres:
     dsn: dbname=shop
     table: shop.effects
-    columns: {id: key, body: json:/body, version: offset}
+    columns: {id: key, body: json:/body, version: "header:v"}
     on_conflict: update
     key: [id]
     fence_column: version
-    fence_by: offset
+    fence_by: header:v
     on_null_value: delete
 )");
   const auto& postgres = std::get<consumer::PostgresOptions>(o.output);
@@ -146,7 +146,7 @@ output:
   EXPECT_THAT(postgres.rules.key, ElementsAre("id"));
   EXPECT_EQ(postgres.rules.fence_column, "version");
   ASSERT_TRUE(postgres.rules.fence_by);
-  EXPECT_EQ(postgres.rules.fence_by->Text(), "offset");
+  EXPECT_EQ(postgres.rules.fence_by->Text(), "header:v");
   EXPECT_EQ(postgres.rules.on_null_value, consumer::OnNull::kDelete);
   EXPECT_EQ(postgres.statement, "");
 }
