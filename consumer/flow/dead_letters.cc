@@ -65,6 +65,7 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
   *in.letter = {.id = 0,
                 .record = in.record,
                 .where = *in.where,
+                .origin = in.identity.origin,
                 .record_id = in.identity.id,
                 .reason = refusal.reason,
                 .error = std::move(refusal.text),

@@ -88,6 +88,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
     batch.request.items.push_back({.record = &in.record,
                                    .where = in.where,
                                    .cluster = identifier_->cluster_id(),
+                                   .origin = in.identity.origin ? &*in.identity.origin : nullptr,
                                    .record_id = in.identity.id,
                                    .in_place = in.identity.in_place,
                                    .token = TokenOf(in),

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,13 +27,16 @@ inline constexpr std::string_view kOffset = "fencepost-offset";
 inline constexpr std::string_view kRecordId = "fencepost-record-id";
 inline constexpr std::string_view kAttempts = "fencepost-attempts";
 inline constexpr std::string_view kFailedAt = "fencepost-failed-at";
+// Of a replay: the original's time in milliseconds, which the topic may not keep.
+inline constexpr std::string_view kTimestamp = "fencepost-timestamp";
 }  // namespace dead_letter_header
 
 struct DeadLetter {
   std::uint64_t id = 0;  // the flow's
   Record record;         // its `owner` keeps the views good
   TopicPartition where;
-  std::string record_id;  // as stored; empty: it has none
+  std::optional<ReplayOrigin> origin{};  // of a replay: its letter has the original's position
+  std::string record_id;                 // as stored; empty: it has none
   DeadLetterReason reason = DeadLetterReason::kBadRecord;
   std::string error;  // one line; it may hold parts of the record
   // The same without anything of the record, for the log. Not published.
@@ -62,5 +66,10 @@ using OwnedHeader = std::pair<std::string, std::string>;
 std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view pipeline,
                                       std::size_t max_error = kMaxErrorHeader);
 bool IsDeadLetterHeader(std::string_view name);
+// The last header of this name, which is the one that counts; nullopt: none, or it has no value.
+std::optional<std::string_view> FindHeader(const Record& record, std::string_view name);
+// What the headers of a dead letter or of its replay say of the original: nullopt unless they name
+// a position in this topic.
+std::optional<ReplayOrigin> OriginOf(const Record& record, std::string_view topic);
 
 }  // namespace fencepost::consumer

@@ -41,13 +41,9 @@ Identifier::Identifier(IdentityRule rule, std::string cluster_id)
                                   : rule_.content),
       cluster_id_(std::move(cluster_id)) {}
 
-// The last header of the name counts, as with selectors.
 std::optional<std::string_view> Identifier::ReplayId(const Record& record) const {
   if (!rule_.accept_replay_ids) return std::nullopt;
-  for (auto header = record.headers.rbegin(); header != record.headers.rend(); ++header) {
-    if (header->name == dead_letter_header::kRecordId) return header->value;
-  }
-  return std::nullopt;
+  return FindHeader(record, dead_letter_header::kRecordId);
 }
 
 void Identifier::AppendPosition(const TopicPartition& where, Offset offset, std::string& id) {
@@ -82,6 +78,7 @@ tl::expected<void, std::string> Identifier::Identify(const Record& record,
                                                      const TopicPartition& where, Identity& out) {
   out.id.clear();
   out.in_place = false;
+  out.origin.reset();
   if (record.encoded != nullptr && !record.encoded->problem.empty()) {
     return tl::unexpected(record.encoded->problem);
   }
@@ -97,6 +94,7 @@ tl::expected<void, std::string> Identifier::Identify(const Record& record,
                       dead_letter_header::kRecordId));
     }
     out.id.assign(*replayed);
+    out.origin = OriginOf(record, where.topic);
   } else if (rule_.ByPosition()) {
     AppendPosition(where, record.offset, out.id);
     out.in_place = true;

@@ -19,9 +19,10 @@
 namespace fencepost::consumer {
 
 struct Identity {
-  std::string id;               // as stored
-  locking::ContentCrc crc = 0;  // of its content
-  bool in_place = false;        // the id is the position where the record was read
+  std::string id;                      // as stored
+  locking::ContentCrc crc = 0;         // of its content
+  bool in_place = false;               // the id is the position where the record was read
+  std::optional<ReplayOrigin> origin;  // of an accepted replay, where its headers say it
 };
 
 // What makes two records the same.

@@ -71,6 +71,13 @@ struct Record {
   }
 };
 
+// Where and when the record was that this one is the replay of, in the same topic.
+struct ReplayOrigin {
+  std::int32_t partition = 0;
+  Offset offset = 0;
+  std::optional<std::chrono::milliseconds> timestamp;
+};
+
 // "topic/partition/offset", as stored in the ledger's `source`.
 std::string SourceText(const TopicPartition& where, Offset offset);
 

@@ -264,6 +264,7 @@ tl::expected<void, std::string> Evaluator::AppendAsJson(const Selector& selector
 tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std::string& out) {
   const RecordContext& context = impl_->context;
   const Record& record = *context.record;
+  const ReplayOrigin* const origin = context.origin;
   std::optional<std::string_view> bytes;
   impl_->type.reset();
   switch (selector.kind) {
@@ -273,18 +274,21 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
     case Selector::Kind::kKeyJson:
       return AppendJson(selector, Form::kText, out);
     case Selector::Kind::kPartition:
-      AppendInt(context.where->partition, out);
+      AppendInt(origin != nullptr ? origin->partition : context.where->partition, out);
       return true;
     case Selector::Kind::kOffset:
-      AppendInt(record.offset, out);
+      AppendInt(origin != nullptr ? origin->offset : record.offset, out);
       return true;
     case Selector::Kind::kToken:
       AppendInt(context.token, out);
       return true;
     case Selector::Kind::kTimestamp:
-      if (!record.timestamp) break;
-      AppendInt(record.timestamp->count(), out);
-      return true;
+      if (const auto& at =
+              origin != nullptr && origin->timestamp ? origin->timestamp : record.timestamp) {
+        AppendInt(at->count(), out);
+        return true;
+      }
+      break;
     case Selector::Kind::kKey:
       bytes = record.key;
       break;

@@ -67,6 +67,8 @@ struct Selector {
 struct RecordContext {
   const Record* record = nullptr;
   const TopicPartition* where = nullptr;
+  // Of an accepted replay: what partition, offset and timestamp read. nullptr: the record's own.
+  const ReplayOrigin* origin = nullptr;
   std::string_view record_id;
   std::uint64_t token = 0;
   std::string_view worker;

@@ -167,10 +167,13 @@ void AddDlq(CLI::App& app, Run& run) {
       "as a record of its own: without the old id, and with a new one (of the dead letter's "
       "position) where kafka.accept_replay_ids is true. Letters that were replayed before are "
       "replayed again: choose by the filters");
+  replay.command->add_flag("--over-newer", replay.request->over_newer,
+                           "also letters whose row has a newer change by now, which they replace");
   replay.command->footer(
       "Publishes dead letters to the topic that they came from, with key, value, own headers and\n"
       "timestamp as they were, and their record id in the header fencepost-record-id.\n"
-      "Refused: an id that has a ledger row (it took effect since); an\n"
+      "Refused: an id that has a ledger row (it took effect since); where rows are updated or\n"
+      "deleted, a letter whose key has a newer change that was written (--over-newer); an\n"
       "id conflict; and where nothing would recognise a second replay: no record id, or\n"
       "record_id: position without kafka.accept_replay_ids. Exit code 1 if any was refused or\n"
       "failed.\n");

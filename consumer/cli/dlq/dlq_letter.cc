@@ -26,16 +26,8 @@ bool ReadNumber(std::string_view text, Int& value) {
   return error == std::errc() && end == text.end() && value >= 0;
 }
 
-// The last header of a name counts, as with selectors.
-std::optional<std::string_view> Find(const Record& record, std::string_view name) {
-  for (auto one = record.headers.rbegin(); one != record.headers.rend(); ++one) {
-    if (one->name == name) return one->value;
-  }
-  return std::nullopt;
-}
-
 std::string Text(const Record& record, std::string_view name) {
-  return std::string(Find(record, name).value_or(""));
+  return std::string(consumer::FindHeader(record, name).value_or(""));
 }
 
 // A value of any length: a line for text without line ends, the lines indented for other text.
@@ -55,20 +47,22 @@ std::string ValueText(const std::optional<std::string_view>& value) {
 
 tl::expected<StoredLetter, std::string> ReadLetter(const TopicRecord& stored) {
   const Record& record = stored.record;
-  if (!Find(record, header::kTopic) || !Find(record, header::kPipeline)) {
+  if (!consumer::FindHeader(record, header::kTopic) ||
+      !consumer::FindHeader(record, header::kPipeline)) {
     return tl::unexpected(std::string("it has no fencepost-topic and fencepost-pipeline headers"));
   }
   StoredLetter letter;
   letter.stored = stored;
   letter.origin.where.topic = Text(record, header::kTopic);
-  const std::string partition = Text(record, header::kPartition);
-  const std::string offset = Text(record, header::kOffset);
-  if (!ReadNumber(partition, letter.origin.where.partition) ||
-      !ReadNumber(offset, letter.origin.offset)) {
-    return tl::unexpected(fmt::format("its headers name the position {}/{}/{}",
-                                      Printable(letter.origin.where.topic), Printable(partition),
-                                      Printable(offset)));
+  const auto origin = consumer::OriginOf(record, letter.origin.where.topic);
+  if (!origin) {
+    return tl::unexpected(fmt::format(
+        "its headers name the position {}/{}/{}", Printable(letter.origin.where.topic),
+        Printable(Text(record, header::kPartition)), Printable(Text(record, header::kOffset))));
   }
+  letter.origin.where.partition = origin->partition;
+  letter.origin.offset = origin->offset;
+  letter.timestamp = origin->timestamp;
   letter.pipeline = Text(record, header::kPipeline);
   letter.record_id = Text(record, header::kRecordId);
   letter.error_class = Text(record, header::kErrorClass);

@@ -21,8 +21,9 @@ namespace fencepost::cli {
 inline constexpr std::string_view kIdConflict = "id_conflict";  // an error class
 
 struct StoredLetter {
-  consumer::TopicRecord stored;  // its `owner` keeps the views good
-  Position origin;               // where the record that died is, or was
+  consumer::TopicRecord stored;               // its `owner` keeps the views good
+  Position origin;                            // where the record that died is, or was
+  std::optional<consumer::Millis> timestamp;  // of that record
   std::string pipeline;
   std::string record_id;    // as stored; empty: it had none
   std::string error_class;  // "bad_record", "id_conflict", "timeout", "404", …
@@ -52,9 +53,10 @@ struct LetterFilter {
 struct LetterRequest {
   std::string file;
   LetterFilter filter;
-  std::size_t limit = 0;   // letters; 0: all
-  bool as_new_id = false;  // replay
-  bool all = false;        // purge: also what has not taken effect
+  std::size_t limit = 0;    // letters; 0: all
+  bool as_new_id = false;   // replay
+  bool over_newer = false;  // likewise
+  bool all = false;         // purge: also what has not taken effect
   bool execute = false;
   bool json = false;
 };

@@ -6,6 +6,7 @@
 
 #include "consumer/cli/dlq/dlq_commands.h"
 #include "consumer/cli/dlq/dlq_decide.h"
+#include "consumer/cli/dlq/newer_changes.h"
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/ledger_view.h"
@@ -13,6 +14,8 @@
 #include "consumer/record/dead_letter.h"
 
 namespace fencepost::cli {
+
+namespace header = consumer::dead_letter_header;
 
 using consumer::HeaderView;
 using consumer::OutgoingRecord;
@@ -29,7 +32,10 @@ constexpr seconds kFlushLimit{120};
 class Replayer {
  public:
   Replayer(const PipelineOptions& options, const LetterRequest& request)
-      : options_(options), request_(request), ledger_(LedgerView::Of(options)) {}
+      : options_(options),
+        request_(request),
+        ledger_(LedgerView::Of(options)),
+        newer_(options, ledger_.get()) {}
 
   tl::expected<void, Error> Connect() {
     auto settings = consumer::ProducerSettings(options_.kafka);
@@ -50,7 +56,13 @@ class Replayer {
       if (!found) return tl::unexpected(Blind(found.error()));
       rows = std::move(*found);
     }
-    for (std::size_t i = 0; i < letters.size(); ++i) TakeUp(letters[i], rows[i]);
+    std::vector<std::string> newer(letters.size());
+    if (!request_.over_newer) {
+      auto found = newer_.Find(letters);
+      if (!found) return tl::unexpected(Blind(found.error()));
+      newer = std::move(*found);
+    }
+    for (std::size_t i = 0; i < letters.size(); ++i) TakeUp(letters[i], rows[i], newer[i]);
     return {};
   }
 
@@ -92,13 +104,15 @@ class Replayer {
 
  private:
   static Error Blind(Error error) {
-    error.what = "the ledger cannot be asked, and without it nothing is replayed: " + error.what;
-    error.hint = "run it again when the database answers";
+    error.what = "what took effect cannot be asked, and nothing is replayed blindly: " + error.what;
+    error.hint = "run it again when Kafka and the database answer";
     return error;
   }
 
-  void TakeUp(const StoredLetter& letter, const std::optional<consumer::LedgerEntry>& row) {
-    const ReplayDecision decision = Decide(letter, options_, request_.as_new_id, row);
+  void TakeUp(const StoredLetter& letter, const std::optional<consumer::LedgerEntry>& row,
+              const std::string& newer) {
+    ReplayDecision decision = Decide(letter, options_, request_.as_new_id, row);
+    if (decision.replay && !newer.empty()) decision = {.replay = false, .why = newer};
     const std::string at = letter.at().Text();
     if (!decision.replay) {
       ++refused_;
@@ -132,10 +146,20 @@ class Replayer {
                             .key = record.key,
                             .value = record.value,
                             .headers = OwnHeaders(record),
-                            .timestamp = record.timestamp};
+                            .timestamp = letter.timestamp};
+    // What fences and columns make of the original's place and time.
+    const std::string partition = std::to_string(letter.origin.where.partition);
+    const std::string offset = std::to_string(letter.origin.offset);
+    const std::string millis =
+        letter.timestamp ? std::to_string(letter.timestamp->count()) : std::string();
     if (!decision.header_id.empty()) {
-      outgoing.headers.push_back(
-          HeaderView{consumer::dead_letter_header::kRecordId, decision.header_id});
+      outgoing.headers.push_back(HeaderView{header::kRecordId, decision.header_id});
+    }
+    if (!decision.header_id.empty() && options_.identity.accept_replay_ids) {
+      outgoing.headers.push_back(HeaderView{header::kTopic, letter.origin.where.topic});
+      outgoing.headers.push_back(HeaderView{header::kPartition, partition});
+      outgoing.headers.push_back(HeaderView{header::kOffset, offset});
+      if (letter.timestamp) outgoing.headers.push_back(HeaderView{header::kTimestamp, millis});
     }
     ++sent_;
     const auto acknowledged = [this, at = letter.at().Text()](const auto& outcome) {
@@ -153,6 +177,7 @@ class Replayer {
   const PipelineOptions& options_;
   const LetterRequest& request_;
   const std::unique_ptr<LedgerView> ledger_;
+  NewerChanges newer_;
   std::size_t sent_ = 0;
   std::size_t replayed_ = 0;  // acknowledged; in a dry run: would be replayed
   std::size_t refused_ = 0;

@@ -88,9 +88,10 @@ struct HandlerAnswer {
 struct WriteItem {
   const Record* record = nullptr;
   const TopicPartition* where = nullptr;
-  std::string_view cluster{};  // the id of the Kafka cluster that it was read from
-  std::string_view record_id;  // as stored
-  bool in_place = false;       // it is the position where the record was read
+  std::string_view cluster{};            // the id of the Kafka cluster that it was read from
+  const ReplayOrigin* origin = nullptr;  // of an accepted replay
+  std::string_view record_id;            // as stored
+  bool in_place = false;                 // it is the position where the record was read
   locking::Token token;
   locking::ContentCrc crc = 0;
   // What the handler made of the record: one row a value, in order, and none is allowed (then only

@@ -152,6 +152,27 @@ tl::expected<std::vector<PartitionRange>, Error> TopicReader::Ranges(const std::
   return ranges;
 }
 
+tl::expected<std::vector<PartitionRange>, Error> TopicReader::Since(
+    std::vector<PartitionRange> ranges, Millis unix_time, Millis limit) {
+  const rdkafka::PartitionList list = rdkafka::MakeList(ranges.size());
+  for (const PartitionRange& range : ranges) {
+    rd_kafka_topic_partition_list_add(list.get(), range.where.topic.c_str(), range.where.partition)
+        ->offset = unix_time.count();
+  }
+  const auto error =
+      rd_kafka_offsets_for_times(consumer_.get(), list.get(), static_cast<int>(limit.count()));
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, "offsets by time"));
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const auto& found = list->elems[i];
+    if (found.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return tl::unexpected(Failed(found.err, ranges[i].where.topic));
+    }
+    // None is so young: RD_KAFKA_OFFSET_END.
+    ranges[i].first = found.offset < 0 ? ranges[i].end : std::max(ranges[i].first, found.offset);
+  }
+  return ranges;
+}
+
 tl::expected<void, Error> TopicReader::Read(const std::vector<PartitionRange>& ranges,
                                             const std::function<bool(const TopicRecord&)>& visit,
                                             Millis limit) {

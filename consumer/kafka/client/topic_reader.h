@@ -38,6 +38,9 @@ class TopicReader {
 
   // Error "unknown_topic", or no broker answered within the limit.
   tl::expected<std::vector<PartitionRange>, Error> Ranges(const std::string& topic, Millis limit);
+  // The ranges without what is older: each begins at its first record of that time or later.
+  tl::expected<std::vector<PartitionRange>, Error> Since(std::vector<PartitionRange> ranges,
+                                                         Millis unix_time, Millis limit);
   // The records of these ranges as they are now, committed ones only; `visit` returns false to
   // stop. Error: nothing came for `limit` though the end was not reached.
   tl::expected<void, Error> Read(const std::vector<PartitionRange>& ranges,

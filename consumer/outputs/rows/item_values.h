@@ -32,6 +32,7 @@ inline RecordContext ContextOf(const WriteItem& item, std::string_view worker,
                                const ItemValue& value) {
   return {.record = item.record,
           .where = item.where,
+          .origin = item.origin,
           .record_id = item.record_id,
           .token = item.token.value(),
           .worker = worker,

@@ -179,6 +179,34 @@ TEST_F(Dlq, PurgeWithoutALedgerWantsToBeToldAll) {
   EXPECT_THAT(Call("list").output, HasSubstr("1 dead letter in "));
 }
 
+// The letter is of the record at offset 0; a later one of its row has been written.
+TEST_F(Dlq, ReplayRefusesALetterWhoseRowHasANewerChange) {
+  PipelineText text = ToolsText();
+  table_->Exec("CREATE UNIQUE INDEX ON effects (order_id)");
+  text.record_id = "[json:/order_id, json:/amount]";
+  std::string yaml = text.Yaml() + "    on_conflict: update\n    key: [order_id]\n";
+  Use(yaml);
+  const auto order = [](const char* id, int amount) {
+    return fmt::format(R"({{"order_id":"{}","amount":{}}})", id, amount);
+  };
+  Send(0, order("o-1", -1));  // the table refuses it
+  Send(0, order("o-1", 2));
+  RunWorker();
+  Bury({{.id = "o-2/5", .value = order("o-2", 5), .offset = 7}});
+  const std::string why = "a newer change of the key was written: " + name_ + "/0/1; --over-newer";
+  const Finished dry = Call("replay");
+  EXPECT_EQ(dry.exit_code, 1);
+  EXPECT_THAT(dry.output, AllOf(HasSubstr("refused       " + dead_ + "/0/0: " + why),
+                                HasSubstr("1 would be replayed, 1 refused")));
+  EXPECT_THAT(Call("replay", {"--as-new-id"}).output, HasSubstr(why));
+  EXPECT_THAT(Call("replay", {"--over-newer"}).output, HasSubstr("2 would be replayed, 0 refused"));
+  const Finished replay = Replay();
+  EXPECT_EQ(replay.exit_code, 1);
+  EXPECT_THAT(replay.output, AllOf(HasSubstr(why), HasSubstr("1 replayed, 1 refused")));
+  RunWorker();
+  EXPECT_EQ(table_->Value("SELECT amount FROM effects WHERE order_id = 'o-1'"), "2");
+}
+
 TEST_F(Dlq, ReplayIsADryRunUntilItIsToldToExecuteAndSendsTheRecordAsItWas) {
   ToolsText();
   Bury({{.id = "o-1"}});

@@ -43,6 +43,40 @@ TEST(Identity, OfAPositionNamesClusterTopicPartitionAndOffset) {
   EXPECT_EQ(SourceText(kWhere, 42), "orders/7/42");
 }
 
+TEST(Identity, OfAnAcceptedReplaySaysWhereAndWhenTheOriginalWas) {
+  IdentityRule rule{.record_id = Selectors({"json:/id"}), .accept_replay_ids = true};
+  Record record;
+  record.offset = 42;
+  record.timestamp = std::chrono::milliseconds(9000);
+  record.value = R"({"id":"o-1"})";
+  record.headers = {{"fencepost-record-id", "o-1"},
+                    {"fencepost-topic", "orders"},
+                    {"fencepost-partition", "3"},
+                    {"fencepost-offset", "17"},
+                    {"fencepost-timestamp", "5000"}};
+  const Identity replay = Of(rule, record);
+  ASSERT_TRUE(replay.origin);
+  EXPECT_EQ(replay.origin->partition, 3);
+  EXPECT_EQ(replay.origin->offset, 17);
+  EXPECT_EQ(replay.origin->timestamp, std::chrono::milliseconds(5000));
+  Evaluator evaluator;
+  evaluator.Begin({.record = &record, .where = &kWhere, .origin = &*replay.origin});
+  std::string text;
+  for (const char* selector : {"partition", "offset", "timestamp"}) {
+    ASSERT_TRUE(evaluator.Append(Selector::Parse(selector).value(), text));
+    text += ' ';
+  }
+  EXPECT_EQ(text, "3 17 5000 ");
+
+  rule.accept_replay_ids = false;
+  EXPECT_FALSE(Of(rule, record).origin) << "headers that are not accepted say nothing";
+  rule.accept_replay_ids = true;
+  record.headers[1].value = "another";
+  EXPECT_FALSE(Of(rule, record).origin) << "an offset of another topic is no offset of this one";
+  record.headers.resize(1);
+  EXPECT_FALSE(Of(rule, record).origin);
+}
+
 TEST(Identity, OfAReplayedDeadLetterByPositionIsThePositionInItsHeader) {
   const IdentityRule rule{.accept_replay_ids = true};
   Record record;
