@@ -152,9 +152,11 @@ struct PipelineCells {
   Counter fencing_rejections{
       all,
       "fencepost_fencing_rejections_total",
-      "Tokens refused as older than another's, by the node (redis) or at the write (output). The "
-      "fence did its work; a spike means frozen workers or clocks apart.",
-      {{"side", {"redis", "output"}}}};
+      "What was refused as older than another's: tokens, by the node (redis) or at the write "
+      "(output), and rows, by fence_by (row). The fence did its work; a spike means frozen "
+      "workers, "
+      "clocks apart, or a source that sends old changes again.",
+      {{"side", {"redis", "output", "row"}}}};
   Counter dedupe_skips{all,
                        "fencepost_dedupe_skips_total",
                        "Records skipped because their id was done, by what knew it. A jump: a "

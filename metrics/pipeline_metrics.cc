@@ -69,6 +69,7 @@ constexpr Counts::Row kCountRows[] = {
         Phase::kReleasing),
     {"fenced_by_redis", "", &Cells::fencing_rejections, 0},
     {"fenced_by_output", "", &Cells::fencing_rejections, 1},
+    {"rows_lost", "rows that lost to a newer one", &Cells::fencing_rejections, 2},
     Row("dedupe_by_lock", "skipped: the lock nodes knew the id", &Cells::dedupe_skips,
         DedupeSource::kLock),
     Row("dedupe_by_ledger", "skipped: the ledger knew the id", &Cells::dedupe_skips,

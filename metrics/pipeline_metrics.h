@@ -47,7 +47,7 @@ class Counts {
   [[nodiscard]] std::uint64_t LeasesExpired() const;
 
  private:
-  std::array<std::uint64_t, 23> values_{};  // in the order of the rows
+  std::array<std::uint64_t, 24> values_{};  // in the order of the rows
 };
 
 // What a health probe (/live, /ready) is answered.
@@ -126,6 +126,7 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   void OnDedupeSkip(consumer::DedupeSource source) override { cells_.dedupe_skips.Count(source); }
   void OnUnlocked() override { cells_.records_unlocked.Add(1); }
   void OnOutputFencing() override { cells_.fencing_rejections.Add(1, 1); }
+  void OnRowLost() override { cells_.fencing_rejections.Add(1, 2); }
   void OnIdConflict() override { cells_.id_conflicts.Add(1); }
   void OnInFlight(std::size_t records, std::size_t bytes) override {
     cells_.records_in_flight.Set(static_cast<std::int64_t>(records));

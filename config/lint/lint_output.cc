@@ -134,7 +134,7 @@ void LintWays(const Values& values, Findings& findings) {
     return;
   }
   for (const std::string_view name : {"table", "columns", "on_conflict", "key", "fence_column",
-                                      "fence_by", "on_null_value", "convert"}) {
+                                      "fence_by", "on_null_value", "convert", "keep"}) {
     const std::string path = fmt::format("output.postgres.{}", name);
     if (!values.Given(path)) continue;
     findings.Error(values.KeyPlace(path), "statement",

@@ -66,6 +66,11 @@ class Rows {
         findings_.Error(name.at, "rows", "{}: {} is given twice", Path("key"), name.shown);
       } else if (Column(name.value) == nullptr && values_.Find(Path("columns")) != nullptr) {
         findings_.Error(name.at, "rows", "{}: {} is none of columns", Path("key"), name.shown);
+      } else if (const Text* column = Column(name.value);
+                 column != nullptr && column->selector.omits) {
+        findings_.Error(column->at, "rows",
+                        "{}.{}: a column of key names the row: leave the ?default out",
+                        Path("columns"), name.value);
       }
     }
   }

@@ -306,6 +306,15 @@ class Reader {
       findings_.Error(text.at, "selector", "{}: {}: {}", path, text.shown, why);
       return false;
     }
+    if (selector->omits && !key.path.starts_with("output.postgres.columns") &&
+        !key.path.starts_with("output.mysql.columns") &&
+        !key.path.starts_with("output.sqlite.columns")) {
+      findings_.Error(text.at, "selector",
+                      "{}: {}: ?default leaves a column to its table, and this is no column of "
+                      "one; ? gives null",
+                      Join(key.path, text.name), text.shown);
+      return false;
+    }
     text.selector = std::move(*selector);
     return true;
   }

@@ -156,6 +156,7 @@ class Flow : private RecordLocks::User {
   }
   void CancelCall(InFlight& record) override { calls_.Cancel(record); }
   void AskLedgerWhileHeld(InFlight& record, Nanos took) override;
+  void OnRowLost(const InFlight& in, Now now);
   void Note(locking::Severity severity, std::string_view event, std::string_view text,
             const InFlight& record) override;
 
@@ -282,6 +283,7 @@ class Flow : private RecordLocks::User {
   std::optional<Drain> drain_;
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once
+  Instant next_row_lost_note_;
   std::size_t given_back_ = 0;
   std::string stalled_;
   std::string refused_;

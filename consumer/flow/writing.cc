@@ -187,6 +187,7 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
   switch (outcome.result) {
     case WriteResult::kCommitted:
       if (in.letter != nullptr) return OnDeadLetterPublished(in, now);
+      if (outcome.lost_to_newer) OnRowLost(in, now);
       return OnEffect(in, began, now);
     case WriteResult::kFenced:
       observer_->OnOutputFencing();
@@ -207,6 +208,14 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
       break;
   }
   OnSkipped(in, DedupeSource::kLedger, now);
+}
+
+void Flow::OnRowLost(const InFlight& in, Now now) {
+  observer_->OnRowLost();
+  if (now.boot < next_row_lost_note_) return;
+  next_row_lost_note_ = now.boot + std::chrono::minutes(1);
+  Note(locking::Severity::kWarn, "row_lost",
+       "its change had no effect: a newer one, with a higher fence_by, had been written", in);
 }
 
 // What the outcome tells about bad records (DeadLetterLimiter). What is deleted, or becomes no row,

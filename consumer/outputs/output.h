@@ -87,6 +87,8 @@ class Output {
   // Connects if need be, finds or creates the ledger, checks table and columns and learns their
   // types.
   virtual tl::expected<void, OutputError> Prepare() = 0;
+  // Of what Prepare found: what works, and will hurt; a line each.
+  [[nodiscard]] virtual std::vector<std::string> Advice() const { return {}; }
   // 0: a request is one transaction, and its outcomes are final. Else a request may be written in
   // parts of at most so many items.
   [[nodiscard]] virtual std::size_t max_records() const { return 0; }
@@ -108,6 +110,9 @@ class Output {
       const std::vector<std::string>& ids) {
     return std::vector<std::optional<LedgerEntry>>(ids.size());
   }
+  // Whether the table has a newer row of this record's key, by fence_by: its own was replaced, or
+  // had no effect. Without a fence: false.
+  virtual tl::expected<bool, OutputError> HasNewer(const WriteItem& /*item*/) { return false; }
   // Deletes the ledger rows of these ids; how many there were. For `fencepost forget`.
   virtual tl::expected<std::size_t, OutputError> Forget(const std::vector<std::string>& /*ids*/) {
     return 0;

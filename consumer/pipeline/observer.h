@@ -46,6 +46,7 @@ class ConsumerObserver {
   virtual void OnCompletedAfterExpiry() {}
   virtual void OnUnlocked() {}  // goes on without a lease (lock.on_unavailable: proceed)
   virtual void OnOutputFencing() {}
+  virtual void OnRowLost() {}  // a row of the record lost to one with a higher fence
   virtual void OnIdConflict() {}
   virtual void OnInvariant(locking::Invariant) {}
   virtual void OnInFlight(std::size_t /*records*/, std::size_t /*bytes*/) {}

@@ -200,6 +200,8 @@ struct RowRules {
   std::string fence_column;
   std::optional<Selector> fence_by;
   OnNull on_null_value = OnNull::kBad;  // a tombstone: the value (after the handler) is null
+  // A cell that is one of these texts leaves its column out, as ?default does where there is none.
+  std::vector<std::string> keep;
 };
 
 struct PostgresOptions {

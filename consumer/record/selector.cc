@@ -63,10 +63,10 @@ tl::expected<Selector, std::string> Selector::Parse(std::string_view text) {
     selector.argument = text.substr(1);
     return selector;
   }
-  if (!text.empty() && text.back() == '?') {
-    selector.optional = true;
-    text.remove_suffix(1);
-  }
+  constexpr std::string_view kOmits = "?default";
+  selector.omits = text.ends_with(kOmits);
+  selector.optional = selector.omits || text.ends_with('?');
+  if (selector.optional) text.remove_suffix(selector.omits ? kOmits.size() : 1);
   for (const auto& [prefix, kind] : kPrefixes) {
     if (!text.starts_with(prefix)) continue;
     selector.kind = kind;
@@ -103,7 +103,7 @@ std::string Selector::Text() const {
   for (const Words words : {Words(kPrefixes), Words(kWords)}) {
     const auto word = std::ranges::find(words, kind, &Word::kind);
     if (word == words.end()) continue;
-    return fmt::format("{}{}{}", word->text, argument, optional ? "?" : "");
+    return fmt::format("{}{}{}", word->text, argument, omits ? "?default" : optional ? "?" : "");
   }
   FENCEPOST_CHECK(false, "a selector of no known kind");
 }
@@ -130,6 +130,7 @@ struct Evaluator::Impl {
   bool key_begun = false;
   std::string text;  // of AppendAsJson and Digest
   std::optional<JsonType> type;
+  bool absent = false;
 };
 
 Evaluator::Evaluator() : impl_(std::make_unique<Impl>()) {}
@@ -142,6 +143,7 @@ void Evaluator::Begin(const RecordContext& context) {
 }
 
 std::optional<JsonType> Evaluator::type() const { return impl_->type; }
+bool Evaluator::absent() const { return impl_->absent; }
 
 const std::optional<std::string_view>& Evaluator::Value() const {
   const RecordContext& context = impl_->context;
@@ -176,6 +178,7 @@ static bool BeginsAsJson(std::string_view text) {
 }
 
 tl::expected<bool, std::string> Evaluator::NoValue(const Selector& selector) const {
+  impl_->absent = true;
   if (selector.optional) return false;
   return tl::unexpected(
       fmt::format("{} finds nothing: the record has no {}", selector.Text(), Part(selector)));
@@ -203,6 +206,7 @@ tl::expected<bool, std::string> Evaluator::Found(const Selector& selector, const
         fmt::format("{} finds nothing in the {}{}", selector.Text(), whose,
                     bytes && !BeginsAsJson(*bytes) ? ", which is no JSON object or array" : ""));
   }
+  impl_->absent = found == JsonFound::kNothing;
   return found == JsonFound::kValue;
 }
 
@@ -266,7 +270,9 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
   const Record& record = *context.record;
   const ReplayOrigin* const origin = context.origin;
   std::optional<std::string_view> bytes;
+  bool named = false;  // the header is there, perhaps without a value
   impl_->type.reset();
+  impl_->absent = false;
   switch (selector.kind) {
     case Selector::Kind::kPosition:
       FENCEPOST_CHECK(false, "position is for record_id only, see Identifier");
@@ -309,7 +315,7 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
       break;
     case Selector::Kind::kHeader:
       for (const HeaderView& header : record.headers) {
-        if (header.name == selector.argument) bytes = header.value;
+        if (header.name == selector.argument) bytes = header.value, named = true;
       }
       break;
   }
@@ -317,6 +323,7 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
     out.append(*bytes);
     return true;
   }
+  impl_->absent = !named;
   if (selector.optional) return false;
   return tl::unexpected(fmt::format("{} finds nothing in the record", selector.Text()));
 }

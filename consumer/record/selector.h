@@ -7,10 +7,10 @@
 //
 // Of several headers of one name the last counts. json: reads the value as JSON, key:/ the key.
 // timestamp is in milliseconds since the Unix epoch. The pointer "" is the whole document. A
-// trailing '?' makes it optional: nothing found is null instead of a bad record. Numbers keep their
-// digits: what is in the JSON text is what comes out (no doubles on the way). A JSON string comes
-// out unescaped, an object or array as its JSON text, true/false as such, JSON null as null (RFC
-// 8259, RFC 6901).
+// trailing '?' makes it optional: nothing found is null instead of a bad record; '?default' leaves
+// the column of a table out, where JSON null is null. Numbers keep their digits: what is in the
+// JSON text is what comes out (no doubles on the way). A JSON string comes out unescaped, an object
+// or array as its JSON text, true/false as such, JSON null as null (RFC 8259, RFC 6901).
 #pragma once
 
 #include <cstdint>
@@ -54,6 +54,7 @@ struct Selector {
   Kind kind = Kind::kPosition;
   std::string argument;  // header name, JSON pointer, constant text
   bool optional = false;
+  bool omits = false;  // optional too: nothing found leaves the column out (?default)
 
   // The error is one line for the user: what is wrong and which forms there are.
   static tl::expected<Selector, std::string> Parse(std::string_view text);
@@ -90,6 +91,8 @@ class Evaluator {
   // Appends the selected bytes to `out`. true: found; false: null (only where optional, or JSON
   // null, or a null key/value/timestamp that is optional). Error: one line, the record is bad.
   tl::expected<bool, std::string> Append(const Selector& selector, std::string& out);
+  // The last Append was false since there is nothing, not even a null.
+  [[nodiscard]] bool absent() const;
   // What the last Append found, where its selector reads JSON; nullopt: bytes, topic, offset, ….
   [[nodiscard]] std::optional<JsonType> type() const;
   // The same as one JSON value on one line (json_text.h), `null` for null. What is in JSON

@@ -109,11 +109,14 @@ void AppendLockFacts(std::string& out, const ShownPipeline& shown) {
                    .what = "leases expired",
                    .more = fmt::format("lost in all: {}", ShowNumber(counts["lock_losses"])),
                    .kind = expired > 0 ? "warn" : ""});
-  AppendFact(out, {.value = ShowNumber(counts["fenced_by_output"] + counts["fenced_by_redis"]),
+  AppendFact(out, {.value = ShowNumber(counts["fenced_by_output"] + counts["fenced_by_redis"] +
+                                       counts["rows_lost"]),
                    .what = "fenced",
-                   .more = fmt::format("{} at the output, {} at nodes",
+                   .more = fmt::format("{} at the output, {} at nodes; {} rows were older than the "
+                                       "table's",
                                        ShowNumber(counts["fenced_by_output"]),
-                                       ShowNumber(counts["fenced_by_redis"]))});
+                                       ShowNumber(counts["fenced_by_redis"]),
+                                       ShowNumber(counts["rows_lost"]))});
   AppendFact(out, {.value = ShowNumber(counts["invariant_violations"]),
                    .what = "invariant violations",
                    .more = counts["invariant_violations"] == 0 ? "as it should be"

@@ -88,6 +88,7 @@ class Gatherer {
     }
     if (question.position) AskById();
     CompareWithRow();
+    CompareWithTable();
     return std::move(facts_);
   }
 
@@ -158,6 +159,8 @@ class Gatherer {
       facts_.id = identity.id;
       facts_.crc = identity.crc;
       facts_.no_row = WhyNoRow(options_, decoded, found.where, identity.id);
+      decoded_ = TopicRecord{found.where, std::move(decoded)};
+      origin_ = identity.origin;
     }
   }
 
@@ -167,6 +170,16 @@ class Gatherer {
     if (!locking::IsOtherContent(*row->crc, *facts_.crc)) return;
     facts_.difference =
         DifferenceFromSource(*reader_, row->source, Found(facts_.record)->record, kPartLimit);
+  }
+
+  void CompareWithTable() {
+    if (!decoded_ || options_.handler.any() || Found(facts_.row) == nullptr) return;
+    const auto newer = LedgerView::Of(options_)->HasNewer({.record = &decoded_->record,
+                                                           .where = &decoded_->where,
+                                                           .origin = origin_ ? &*origin_ : nullptr,
+                                                           .record_id = facts_.id},
+                                                          kPartLimit);
+    facts_.newer_row = newer.value_or(false);
   }
 
   void AskById() {
@@ -236,6 +249,8 @@ class Gatherer {
   const PipelineOptions& options_;
   Facts facts_;
   std::unique_ptr<TopicReader> reader_;
+  std::optional<TopicRecord> decoded_;  // the record, where it was read and has the id
+  std::optional<consumer::ReplayOrigin> origin_;
 };
 
 }  // namespace

@@ -60,6 +60,8 @@ struct Facts {
   std::vector<NodeFacts> nodes;  // empty: not asked, since the id is not known
   // nullopt: no ledger, or not asked.
   std::optional<Told<std::optional<consumer::LedgerEntry>>> row;
+  // The table's row has a higher fence than the record; not known with a handler.
+  bool newer_row = false;
   // nullopt: no dead letter topic. Oldest first: of this position, or of this id.
   std::optional<Told<std::vector<StoredLetter>>> letters;
   bool letters_partly = false;  // the topic was not read to its end in time

@@ -155,8 +155,12 @@ class Judgement {
     const std::string worker = Printable(row_->worker);
     if (IsOwnRow() || facts_.position_from == PositionFrom::kLedgerRow) {
       return {"done",
-              fmt::format("Done: its effect was committed at {}{}.", at,
-                          row_->crc ? " by worker " + worker : " or before"),
+              fmt::format("Done: its effect was committed at {}{}.{}", at,
+                          row_->crc ? " by worker " + worker : " or before",
+                          facts_.newer_row ? " Its row has a newer change now, by fence_by: that "
+                                             "one replaced it; or a newer change had been written "
+                                             "before, and this one had no effect."
+                                           : ""),
               past_ || !group_known_
                   ? fmt::format("Nothing. Another record with this id is skipped while {}.",
                                 HowLongKept())

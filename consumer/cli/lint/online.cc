@@ -155,6 +155,7 @@ void LintDatabase(OnlineLint& lint) {
   const auto view = LedgerView::Of(lint.options());
   if (view == nullptr) return;
   const auto checked = view->Check(lint.limit);
+  for (const std::string& advice : view->Advice()) lint.Warning("output", advice);
   if (checked) return;
   fencepost::Error error = checked.error();
   if (error.code == "ledger_missing") return lint.Warning("output", error.Line());

@@ -70,6 +70,10 @@ tl::expected<LedgerView::Rows, Error> LedgerView::Lookup(const std::vector<std::
   return Ask(limit, Rows(ids.size()), [&] { return output_->Lookup(ids); });
 }
 
+tl::expected<bool, Error> LedgerView::HasNewer(const consumer::WriteItem& item, Millis limit) {
+  return Ask(limit, false, [&] { return output_->HasNewer(item); });
+}
+
 tl::expected<std::size_t, Error> LedgerView::Forget(const std::vector<std::string>& ids,
                                                     Millis limit) {
   return Ask(limit, std::size_t{0}, [&] { return output_->Forget(ids); });

@@ -24,6 +24,10 @@ class LedgerView {
   // Whether a worker could write: the login, the table, its columns and their types, rights, the
   // ledger. Error "ledger_missing": it could but for the ledger, which is not there yet.
   tl::expected<void, Error> Check(consumer::Millis limit);
+  // Of what Check found (Output::Advice).
+  [[nodiscard]] std::vector<std::string> Advice() const { return output_->Advice(); }
+  // Whether the record's row has a newer change (Output::HasNewer).
+  tl::expected<bool, Error> HasNewer(const consumer::WriteItem& item, consumer::Millis limit);
   using Rows = std::vector<std::optional<consumer::LedgerEntry>>;
   // In the order of the ids (as stored); a ledger that is not there has none. Error: the database
   // cannot be asked, and why. After a failure every further call fails too.

@@ -145,6 +145,8 @@ struct WriteOutcome {
   // kCommitted: it put rows into the table, and so shows that the table takes rows. A ledger row
   // alone does not, nor does a deletion.
   bool took_rows = true;
+  // kCommitted: a row of it had no effect, since that of the table has a higher fence.
+  bool lost_to_newer = false;
   // kNotWritten, kBadRecord, kIdConflict: a transaction that held it was not answered, and may
   // still be committed.
   bool in_doubt = false;

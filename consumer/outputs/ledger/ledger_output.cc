@@ -179,6 +179,14 @@ tl::expected<std::size_t, OutputError> LedgerOutput::Prune(const PruneScope& sco
   return pruned;
 }
 
+tl::expected<bool, OutputError> LedgerOutput::HasNewer(const WriteItem& item) {
+  if (!shape_ || !shape_->fence) return false;
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  Outcomes outcomes(1);
+  if (auto filled = FillRows({item}, outcomes); !filled) return tl::unexpected(filled.error());
+  return rows_.size() == 0 ? false : Asked(FindsNewer());
+}
+
 tl::expected<bool, OutputError> LedgerOutput::KnowsTopic(const std::string& topic) {
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
   return Asked(HasTopic(topic));

@@ -30,6 +30,7 @@ class LedgerOutput : public Output {
   tl::expected<std::size_t, OutputError> ForgetOffsets(const PositionId& first, Offset last) final;
   tl::expected<std::size_t, OutputError> Prune(const PruneScope& scope, std::size_t limit) final;
   tl::expected<bool, OutputError> KnowsTopic(const std::string& topic) final;
+  tl::expected<bool, OutputError> HasNewer(const WriteItem& item) final;
   void OnAssignment(AssignmentEpoch epoch) final { memory_.OnAssignment(epoch); }
 
  protected:
@@ -64,6 +65,8 @@ class LedgerOutput : public Output {
   // Takes the parts' ranges out of what is done; how many offsets of them were.
   virtual Answer<std::size_t> TakeBack(const Parts& parts) = 0;
   virtual Answer<bool> HasTopic(const std::string& topic) = 0;
+  // Whether the table has a higher fence than a row of rows_, under its key.
+  virtual Answer<bool> FindsNewer() = 0;
 
   // `was_there`: an earlier connection had the ledger.
   [[nodiscard]] LedgerTerms AskedOf(bool was_there) const;

@@ -18,6 +18,7 @@ StepwiseOutput::Answer<void> StepwiseOutput::WriteRows(Outcomes& outcomes) {
 }
 
 StepwiseOutput::Answer<void> StepwiseOutput::Steps(Outcomes& outcomes) {
+  lost_.clear();
   if (auto begun = Begin(); !begun) return begun;
   auto known = terms_.by_position ? LockChanges() : LockRecords();
   if (!known) return tl::unexpected(known.error());
@@ -25,6 +26,7 @@ StepwiseOutput::Answer<void> StepwiseOutput::Steps(Outcomes& outcomes) {
   auto done = terms_.by_position ? StorePositions(changes_.Changed(Time())) : InsertIds(fresh);
   if (done) done = WriteEffects(fresh);
   if (!done) return done;
+  for (const std::size_t record : lost_) outcomes[rows_.index(record)].lost_to_newer = true;
   return Commit();
 }
 

@@ -35,8 +35,9 @@ class StepwiseOutput : public LedgerOutput {
   using Changes = std::vector<PositionChanges::Change>;
   virtual Answer<void> StorePositions(const Changes& changes) = 0;
   [[nodiscard]] virtual std::string Time() const = 0;  // of this transaction
-  // Of these records, in their order.
+  // Of these records, in their order. Notes in lost_ those that lost to a higher fence.
   virtual Answer<void> WriteEffects(const Records& fresh) = 0;
+  Records lost_;
 
   // --- pruning ---
   struct OldRow {

@@ -98,6 +98,24 @@ class EffectsCheck : public Check {
     return facts_.columns[places_[column]];
   }
 
+ public:
+  [[nodiscard]] std::vector<std::string> Advice() const {
+    std::vector<std::string> advice;
+    for (const Column& wanted : shape_.columns) {
+      const auto place = Find(wanted.name);
+      if (!place || !wanted.selector.optional || wanted.selector.omits) continue;
+      const ColumnFacts& column = facts_.columns[*place];
+      if (column.takes_null) continue;
+      advice.push_back(fmt::format(
+          "{} is NOT NULL, and {} gives null where there is nothing: such a record is refused; {} "
+          "leaves the column to its DEFAULT{}",
+          InFull(column), wanted.selector.Text(), wanted.selector.Text() + "default",
+          column.must_fill ? ", and it needs one" : ""));
+    }
+    return advice;
+  }
+
+ private:
   [[nodiscard]] Checked Takes(const ColumnFacts& column, Conversion conversion) const {
     if (column.generated) {
       return Bad(fmt::format("{} is a generated column", InFull(column)),
@@ -167,7 +185,8 @@ class EffectsCheck : public Check {
     for (std::size_t place = 0; place < shape_.columns.size(); ++place) {
       const ColumnFacts& column = At(place);
       const bool key = shape_.IsKey(place);
-      if ((key || shape_.fence == place) && !column.may_select) {
+      const bool held = shape_.updates() && shape_.MayOmit(place);
+      if ((key || held || shape_.fence == place) && !column.may_select) {
         return Denied("SELECT", InFull(column), "SELECT");
       }
       if (shape_.updates() && !key && !column.may_update) {
@@ -295,6 +314,7 @@ class Tables {
       return bad(fmt::format("there is no table {}", table), std::move(hint));
     }
     if (auto safe = IsSafe(**facts); !safe) return tl::unexpected(safe.error());
+    catalogue_.advice = AdviseOnTable(**facts, shape, terms_);
     return CheckTable(**facts, shape, terms_);
   }
 
@@ -391,6 +411,11 @@ tl::expected<std::vector<std::size_t>, OutputError> CheckTable(const TableFacts&
                                                                const RowShape& shape,
                                                                const TableTerms& terms) {
   return EffectsCheck(facts, shape, terms).All();
+}
+
+std::vector<std::string> AdviseOnTable(const TableFacts& facts, const RowShape& shape,
+                                       const TableTerms& terms) {
+  return EffectsCheck(facts, shape, terms).Advice();
 }
 
 Checked CheckLedger(const TableFacts& facts, const LedgerTable& ledger, const TableTerms& terms) {

@@ -33,6 +33,7 @@ struct ColumnFacts {
   bool takes_times = true;  // what `convert: ms` and the like make
   bool takes_bytes = true;  // likewise base64, hex
   bool may_insert = true, may_select = true, may_update = true;
+  bool takes_null = true;
 };
 
 struct TableFacts {
@@ -67,6 +68,9 @@ OutputError DeniedError(std::string where, std::string what, std::string hint);
 tl::expected<std::vector<std::size_t>, OutputError> CheckTable(const TableFacts& facts,
                                                                const RowShape& shape,
                                                                const TableTerms& terms);
+// What works, and refuses records that the file means to take; a line each.
+std::vector<std::string> AdviseOnTable(const TableFacts& facts, const RowShape& shape,
+                                       const TableTerms& terms);
 tl::expected<void, OutputError> CheckLedger(const TableFacts& facts, const LedgerTable& ledger,
                                             const TableTerms& terms);
 
@@ -88,6 +92,8 @@ class Catalogue {
   // Whether this ledger has a row of the pipeline. One that is missing, or that this role may not
   // read, has none.
   virtual Answer<bool> HasRows(std::string_view ledger, const std::string& pipeline) = 0;
+
+  std::vector<std::string> advice;  // AdviseOnTable, of LearnTables
 };
 
 // Checks what can be checked before the first record, and creates the ledger where it is missing

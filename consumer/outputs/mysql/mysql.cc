@@ -1,5 +1,6 @@
 // The MySQL and MariaDB output: one transaction a batch. It first reads, and locks, the ledger rows
 // of the batch, then writes what is missing with its effects.
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -100,8 +101,54 @@ void MysqlOutput::RollBack() {
 }
 
 MysqlOutput::Answer<void> MysqlOutput::WriteEffects(const Records& fresh) {
+  const bool careful = careful_ > 0;
+  if (careful) --careful_;
+  const MysqlEffects effects(target_, *shape_, connection_.max_statement(), careful);
+  return effects.Write(
+      rows_, fresh,
+      [&](const std::string& sql, const MysqlEffects::Rows& rows) -> Answer<std::size_t> {
+        const auto found = Ask(sql);
+        if (!found) return tl::unexpected(found.error());
+        if (shape_->fence && !rows.empty()) {
+          auto told = FindLost(effects, rows);
+          if (!told) return tl::unexpected(told.error());
+        }
+        return found->size();
+      });
+}
+
+MysqlOutput::Answer<void> MysqlOutput::FindLost(const MysqlEffects& effects,
+                                                const MysqlEffects::Rows& written) {
+  if (connection_.Unchanged(written.size()) == 0) return {};
+  if (!effects.DistinctKeys(rows_, written)) {
+    careful_ = kCarefulFor;
+    return tl::unexpected(
+        OutputError{.error = {.code = "output_retry",
+                              .what = "a row had no effect, since the table's has a higher fence",
+                              .where = Where(),
+                              .hint = "the batch is written again in statements that tell which"},
+                    .retry_at_once = true});
+  }
+  constexpr std::size_t kAtOnce = 200;
+  for (auto next = written.begin(); next != written.end();) {
+    const auto end = next + std::min<std::ptrdiff_t>(kAtOnce, written.end() - next);
+    const MysqlEffects::Rows some(next, end);
+    const auto newer = Ask(effects.NewerSql(rows_, some));
+    if (!newer) return tl::unexpected(newer.error());
+    for (const auto& row : *newer) {
+      lost_.push_back(some[MysqlNumber<std::size_t>(row.front())].record);
+    }
+    next = end;
+  }
+  return {};
+}
+
+MysqlOutput::Answer<bool> MysqlOutput::FindsNewer() {
   const MysqlEffects effects(target_, *shape_, connection_.max_statement());
-  return effects.Write(rows_, fresh, [this](const std::string& sql) { return Run(sql); });
+  MysqlEffects::Rows rows;
+  for (std::size_t row = 0; row < rows_.rows(0); ++row) rows.push_back({0, row});
+  if (rows.empty()) return false;
+  return Ask(effects.NewerSql(rows_, rows)).map([](const auto& found) { return !found.empty(); });
 }
 
 std::unique_ptr<Output> MakeMysqlOutput(const MysqlOptions& options, std::string pipeline,

@@ -163,6 +163,20 @@ MysqlFailure MysqlConnection::Failure(std::chrono::steady_clock::time_point bega
   return failure;
 }
 
+std::size_t MysqlConnection::Unchanged(std::size_t rows) const {
+  if (rows == 1) return affected_ == 0 ? 1 : 0;
+  // "Records: 5  Duplicates: 2  Warnings: 0"
+  constexpr std::string_view kUpdated = "Duplicates: ";
+  const char* const told = mysql_info(connection_);
+  const std::string_view info = told == nullptr ? "" : told;
+  const std::size_t at = info.find(kUpdated);
+  std::size_t updated = 0;
+  if (at != std::string_view::npos) {
+    std::from_chars(info.data() + at + kUpdated.size(), info.data() + info.size(), updated);
+  }
+  return rows + updated - std::min(affected_, rows + updated);
+}
+
 tl::expected<MysqlConnection::Rows, MysqlFailure> MysqlConnection::Query(std::string_view sql) {
   if (!open()) return tl::unexpected(MysqlFailure{.text = "not connected"});
   // Sent all the same it would end the connection, each time.

@@ -70,6 +70,9 @@ class MysqlConnection {
   tl::expected<Rows, MysqlFailure> Query(std::string_view sql);
   // Rows that the last statement changed or deleted.
   [[nodiscard]] std::size_t affected() const { return affected_; }
+  // Rows of the last INSERT that changed nothing, since ON DUPLICATE KEY left theirs as it was.
+  // `rows`: that it had. One that is inserted counts once in affected(), one that is updated twice.
+  [[nodiscard]] std::size_t Unchanged(std::size_t rows) const;
 
  private:
   MysqlFailure Failure(std::chrono::steady_clock::time_point began, std::string_view sql);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -22,20 +23,28 @@ constexpr std::size_t kStatement = std::size_t{1} << 20;  // about so large, at 
 }  // namespace
 
 MysqlEffects::MysqlEffects(const MysqlTarget& target, const RowShape& shape,
-                           std::size_t max_statement)
-    : target_(target), shape_(shape), most_(std::min(kStatement, max_statement / 2)) {
-  insert_ = "INSERT INTO " + target_.table + " (";
+                           std::size_t max_statement, bool distinct)
+    : target_(target),
+      shape_(shape),
+      distinct_(distinct),
+      most_(std::min(kStatement, max_statement / 2)) {
+  const Has all = [](std::size_t) { return true; };
+  insert_ = InsertInto(all);
+  on_duplicate_ = OnDuplicateKey(all);
+}
+
+std::string MysqlEffects::InsertInto(const Has& has) const {
+  std::string names;
   for (std::size_t i = 0; i < target_.columns.size(); ++i) {
-    insert_ += (i == 0 ? "" : ", ") + QuoteName(target_.columns[i].name);
+    if (has(i)) names += (names.empty() ? "" : ", ") + QuoteName(target_.columns[i].name);
   }
-  insert_ += ") VALUES ";
-  on_duplicate_ = OnDuplicateKey();
+  return fmt::format("INSERT INTO {} ({}) VALUES ", target_.table, names);
 }
 
 // Assignments take effect one after the other, so the fence comes last: the others are compared
 // with what it was. A row that another unique index found, not the key, is no row to update: what
 // comes first is error 1242 then.
-std::string MysqlEffects::OnDuplicateKey() const {
+std::string MysqlEffects::OnDuplicateKey(const Has& has) const {
   if (shape_.on_conflict == OnConflict::kError) return "";
   const auto same = [&](std::size_t column) {
     return fmt::format("{0} = {1}.{0}", QuoteName(target_.columns[column].name), target_.table);
@@ -65,7 +74,7 @@ std::string MysqlEffects::OnDuplicateKey() const {
   }
   if (shape_.updates() && shape_.fence && Planted("mysql_fence_goes_first")) assign(*shape_.fence);
   for (std::size_t i = 0; shape_.updates() && i < target_.columns.size(); ++i) {
-    if (!shape_.IsKey(i) && shape_.fence != i) assign(i);
+    if (has(i) && !shape_.IsKey(i) && shape_.fence != i) assign(i);
   }
   if (shape_.updates() && shape_.fence && !shape_.IsKey(*shape_.fence)) assign(*shape_.fence);
   return " ON DUPLICATE KEY UPDATE " + (set.empty() ? same(0) : set);
@@ -87,16 +96,15 @@ void MysqlEffects::AppendCell(const BatchRows& rows, std::size_t record, std::si
   }
 }
 
-// Of one key; with a fence, of a row that a lower one wrote.
-std::string MysqlEffects::DeleteSql(const BatchRows& rows, std::size_t record,
-                                    std::size_t row) const {
-  std::string sql = "DELETE FROM " + target_.table + " WHERE ";
+std::string MysqlEffects::WhereSql(const BatchRows& rows, std::size_t record, std::size_t row,
+                                   bool fenced) const {
+  std::string sql = " WHERE ";
   for (const std::size_t place : shape_.key) {
     if (place != shape_.key.front()) sql += " AND ";
     sql += QuoteName(target_.columns[place].name) + " = ";
     AppendCell(rows, record, row, place, sql);
   }
-  if (shape_.fence) {
+  if (fenced && shape_.fence) {
     const std::string fence = QuoteName(target_.columns[*shape_.fence].name);
     std::string value;
     AppendCell(rows, record, row, *shape_.fence, value);
@@ -105,30 +113,111 @@ std::string MysqlEffects::DeleteSql(const BatchRows& rows, std::size_t record,
   return sql;
 }
 
-tl::expected<void, OutputError> MysqlEffects::Write(
-    const BatchRows& rows, const std::vector<std::size_t>& records,
-    const std::function<tl::expected<void, OutputError>(const std::string& sql)>& visit) const {
+std::string MysqlEffects::NewerSql(const BatchRows& rows, const Rows& of) const {
   std::string sql;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    const auto& [record, row] = of[i];
+    std::string fence;
+    AppendCell(rows, record, row, *shape_.fence, fence);
+    sql += fmt::format(
+        "{0}SELECT {1} FROM {2}{3} AND ({4} > {5} OR ({4} IS NOT NULL AND {5} IS NULL))",
+        i == 0 ? "" : " UNION ALL ", i, target_.table, WhereSql(rows, record, row, false),
+        QuoteName(target_.columns[*shape_.fence].name), fence);
+  }
+  return sql;
+}
+
+bool MysqlEffects::DistinctKeys(const BatchRows& rows, const Rows& of) const {
+  std::set<std::string> keys;
+  return std::ranges::all_of(of, [&](const Row& one) {
+    return keys.insert(WhereSql(rows, one.record, one.row, false)).second;
+  });
+}
+
+std::string MysqlEffects::UpdateSql(const BatchRows& rows, std::size_t record, std::size_t row,
+                                    const Has& has) const {
+  std::string sql = "UPDATE " + target_.table + " SET ";
+  bool first = true;
+  for (std::size_t i = 0; i < target_.columns.size(); ++i) {
+    if (!has(i) || (shape_.IsKey(i) && i != shape_.key.front())) continue;
+    sql += (first ? "" : ", ") + QuoteName(target_.columns[i].name) + " = ";
+    first = false;
+    if (shape_.IsKey(i)) {  // as it is, so that the list is never empty
+      sql += QuoteName(target_.columns[i].name);
+    } else {
+      AppendCell(rows, record, row, i, sql);
+    }
+  }
+  return sql + WhereSql(rows, record, row, true);
+}
+
+void MysqlEffects::AppendRow(const BatchRows& rows, std::size_t record, std::size_t row,
+                             const Has& has, std::string& sql) const {
+  bool first = true;
+  for (std::size_t column = 0; column < rows.columns(); ++column) {
+    if (!has(column)) continue;
+    sql += first ? "(" : ", ";
+    first = false;
+    AppendCell(rows, record, row, column, sql);
+  }
+  sql += ')';
+}
+
+tl::expected<void, OutputError> MysqlEffects::WritePartly(const BatchRows& rows, std::size_t record,
+                                                          std::size_t row,
+                                                          const Visit& visit) const {
+  const Has has = [&](std::size_t column) { return !rows.omits(record, column, row); };
+  const auto ended = [](const auto& done) -> tl::expected<void, OutputError> {
+    if (!done) return tl::unexpected(done.error());
+    return {};
+  };
+  if (shape_.updates()) {
+    const auto found = visit(
+        "SELECT 1 FROM " + target_.table + WhereSql(rows, record, row, false) + " FOR UPDATE", {});
+    if (!found) return tl::unexpected(found.error());
+    if (*found > 0) return ended(visit(UpdateSql(rows, record, row, has), {{record, row}}));
+  }
+  std::string sql = InsertInto(has);
+  AppendRow(rows, record, row, has, sql);
+  return ended(visit(sql + OnDuplicateKey(has), {{record, row}}));
+}
+
+tl::expected<void, OutputError> MysqlEffects::Write(const BatchRows& rows,
+                                                    const std::vector<std::size_t>& records,
+                                                    const Visit& visit) const {
+  const Has all = [](std::size_t) { return true; };
+  std::string sql;
+  Rows together;
+  std::set<std::string> keys;
   const auto flush = [&]() -> tl::expected<void, OutputError> {
     if (sql.empty()) return {};
-    sql += on_duplicate_;
-    auto done = visit(sql);
+    const auto done = visit(sql + on_duplicate_, together);
     sql.clear();
-    return done;
+    together.clear();
+    if (!done) return tl::unexpected(done.error());
+    return {};
   };
   for (const std::size_t record : records) {
     for (std::size_t row = 0; row < rows.rows(record); ++row) {
       if (rows.deletes(record, row)) {
         if (auto done = flush(); !done) return done;
-        if (auto done = visit(DeleteSql(rows, record, row)); !done) return done;
+        const auto gone = visit("DELETE FROM " + target_.table + WhereSql(rows, record, row, true),
+                                {{record, row}});
+        if (!gone) return tl::unexpected(gone.error());
         continue;
       }
-      sql += sql.empty() ? insert_ + "(" : ", (";
-      for (std::size_t column = 0; column < rows.columns(); ++column) {
-        if (column > 0) sql += ", ";
-        AppendCell(rows, record, row, column, sql);
+      if (rows.omits_any(record, row)) {
+        if (auto done = flush(); !done) return done;
+        if (auto done = WritePartly(rows, record, row, visit); !done) return done;
+        continue;
       }
-      sql += ')';
+      if (distinct_ && !keys.insert(WhereSql(rows, record, row, false)).second) {
+        if (auto done = flush(); !done) return done;
+        keys = {WhereSql(rows, record, row, false)};
+      }
+      sql += sql.empty() ? insert_ : ", ";
+      AppendRow(rows, record, row, all, sql);
+      together.push_back({record, row});
       if (sql.size() < most_) continue;
       if (auto done = flush(); !done) return done;
     }

@@ -19,23 +19,49 @@ namespace fencepost::consumer {
 // The statements that write a batch's effects, by the rules. Pure; any thread.
 class MysqlEffects {
  public:
-  MysqlEffects(const MysqlTarget& target, const RowShape& shape, std::size_t max_statement);
+  // `distinct`: no statement has two rows of one key.
+  MysqlEffects(const MysqlTarget& target, const RowShape& shape, std::size_t max_statement,
+               bool distinct = false);
 
+  struct Row {
+    std::size_t record = 0, row = 0;
+  };
+  // Carries a statement out, which inserts, updates or deletes these rows (none: a SELECT). How
+  // many rows a SELECT found.
+  using Rows = std::vector<Row>;
+  using Visit = std::function<tl::expected<std::size_t, OutputError>(const std::string& sql,
+                                                                     const Rows& rows)>;
   // Visits the statements for these records of the batch, in their order, until a visit fails. Rows
-  // that follow each other are inserted together, as far as a statement's size allows.
-  tl::expected<void, OutputError> Write(
-      const BatchRows& rows, const std::vector<std::size_t>& records,
-      const std::function<tl::expected<void, OutputError>(const std::string& sql)>& visit) const;
+  // that follow each other are inserted together, as far as a statement's size allows. One that
+  // leaves columns out is asked for, then updated or inserted: an INSERT would need them all.
+  tl::expected<void, OutputError> Write(const BatchRows& rows,
+                                        const std::vector<std::size_t>& records,
+                                        const Visit& visit) const;
+  // Finds those of these whose row in the table has a higher fence: their places.
+  [[nodiscard]] std::string NewerSql(const BatchRows& rows, const Rows& of) const;
+  // Of two of them with one key it says nothing.
+  [[nodiscard]] bool DistinctKeys(const BatchRows& rows, const Rows& of) const;
 
  private:
+  using Has = std::function<bool(std::size_t column)>;  // the row does not leave it out
+
   void AppendCell(const BatchRows& rows, std::size_t record, std::size_t row, std::size_t column,
                   std::string& sql) const;
-  [[nodiscard]] std::string OnDuplicateKey() const;
-  [[nodiscard]] std::string DeleteSql(const BatchRows& rows, std::size_t record,
-                                      std::size_t row) const;
+  void AppendRow(const BatchRows& rows, std::size_t record, std::size_t row, const Has& has,
+                 std::string& sql) const;
+  [[nodiscard]] std::string InsertInto(const Has& has) const;
+  [[nodiscard]] std::string OnDuplicateKey(const Has& has) const;
+  // " WHERE …": the row of this key; `fenced`: where a lower fence wrote it.
+  [[nodiscard]] std::string WhereSql(const BatchRows& rows, std::size_t record, std::size_t row,
+                                     bool fenced) const;
+  [[nodiscard]] std::string UpdateSql(const BatchRows& rows, std::size_t record, std::size_t row,
+                                      const Has& has) const;
+  tl::expected<void, OutputError> WritePartly(const BatchRows& rows, std::size_t record,
+                                              std::size_t row, const Visit& visit) const;
 
   const MysqlTarget& target_;
   const RowShape& shape_;
+  const bool distinct_;
   const std::size_t most_;
   std::string insert_;        // INSERT INTO … VALUES
   std::string on_duplicate_;  // behind the rows
@@ -50,10 +76,12 @@ class MysqlOutput final : public StepwiseOutput {
         options_(options),
         connection_(options) {}
 
+  [[nodiscard]] std::vector<std::string> Advice() const override { return target_.advice; }
   void Interrupt() override { connection_.Interrupt(); }
 
  private:
   static constexpr std::size_t kRows = 500;  // of one statement
+  static constexpr std::size_t kCarefulFor = 100;
 
   // Which server, since when, and which ledger: while it stays the same, nothing was lost.
   struct Incarnation {
@@ -77,6 +105,8 @@ class MysqlOutput final : public StepwiseOutput {
   Answer<void> Commit() override;
   void RollBack() override;
   Answer<void> WriteEffects(const Records& fresh) override;
+  // After a statement that wrote these: which had no effect, since the table has a higher fence.
+  Answer<void> FindLost(const MysqlEffects& effects, const MysqlEffects::Rows& written);
 
   Answer<Entries> LockIds(const std::vector<std::string>& ids) override;
   Answer<void> InsertIds(const Records& fresh) override;
@@ -89,6 +119,7 @@ class MysqlOutput final : public StepwiseOutput {
                             const std::function<bool(OldRow)>& visit) override;
   Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) override;
   Answer<bool> HasTopic(const std::string& topic) override;
+  Answer<bool> FindsNewer() override;
 
   Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override {
     return SelectPositions(parts, "");
@@ -117,6 +148,9 @@ class MysqlOutput final : public StepwiseOutput {
   std::optional<Incarnation> incarnation_;  // of the last connection that was prepared
   MysqlTarget target_;
   MysqlCells cells_;
+  // So many transactions are to have no key twice in a statement: a row of one before lost to a
+  // fence, and which of those of its key it was is not known then.
+  std::size_t careful_ = 0;
 };
 
 }  // namespace fencepost::consumer

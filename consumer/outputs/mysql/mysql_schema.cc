@@ -137,7 +137,7 @@ class MysqlCatalogue final : public Catalogue {
     const auto rows = Query(
         "SELECT column_name, data_type, column_type, is_nullable = 'NO' AND column_default IS NULL"
         " AND extra NOT LIKE '%auto_increment%', coalesce(generation_expression, '') <> '',"
-        " datetime_precision FROM information_schema.columns" +
+        " datetime_precision, is_nullable = 'NO' FROM information_schema.columns" +
         Where(schema, table) + " ORDER BY ordinal_position");
     if (!rows) return tl::unexpected(rows.error());
     for (const auto& row : *rows) {
@@ -149,7 +149,8 @@ class MysqlCatalogue final : public Catalogue {
                                .type = column.declared,
                                .generated = row[4] == "1",
                                .must_fill = row[3] == "1",
-                               .comparison = text ? Comparison::kText : Comparison::kValue});
+                               .comparison = text ? Comparison::kText : Comparison::kValue,
+                               .takes_null = row[6] != "1"});
     }
     if (!connection_.mariadb()) return {};
     const auto checks = Query("SELECT check_clause FROM information_schema.check_constraints" +
@@ -186,6 +187,7 @@ tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
                      .ledger = catalogue.LedgerName(TableOfLedger(terms.by_position).name),
                      .columns = {}};
   for (const std::size_t place : *places) target.columns.push_back(catalogue.column(place));
+  target.advice = std::move(catalogue.advice);
   return target;
 }
 

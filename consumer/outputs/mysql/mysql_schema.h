@@ -42,6 +42,7 @@ struct MysqlTarget {
   std::string table;                 // quoted
   std::string ledger;                // likewise
   std::vector<MysqlColumn> columns;  // in the order of the shape's
+  std::vector<std::string> advice{};
 };
 
 // Reads the catalog, and creates the ledger where it is missing. Checks what can be checked before

@@ -68,7 +68,7 @@ PostgresOutput::Answer<void> PostgresOutput::Connect() {
 }
 
 tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
-  arrays_.resize(kCellArrays + target_.columns.size());
+  arrays_.resize(kCellArrays + target_.columns.size() + 1);
   tl::expected<void, PgFailure> done;
   const auto prepare = [&](std::string& as, std::string_view name, const std::string& sql,
                            const std::vector<Oid>& types) {
@@ -81,7 +81,8 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
     if (!shape_->ordered()) {
       prepare(names.plain, "fencepost_write", WriteSql(target_, *shape_, ids), WriteTypes(target_));
     }
-    prepare(names.rows, "fencepost_rows", RowsSql(target_, *shape_, ids), RowsTypes(target_));
+    prepare(names.rows, "fencepost_rows", RowsSql(target_, *shape_, ids),
+            RowsTypes(target_, *shape_));
   }
   if (terms_.by_position) {
     memory_.OnConnected();
@@ -126,7 +127,7 @@ PostgresOutput::Answer<bool> PostgresOutput::WriteNew(Outcomes& outcomes) {
   if (careful_ > 0) return false;
   const auto answer = connection_.Transact({FilledWrite(Ids::kNew)});
   if (answer) {
-    TakeRows(outcomes);
+    TakeRows(answer->front(), outcomes);
     return true;
   }
   const PgFailure& failure = answer.error();
@@ -200,11 +201,32 @@ void PostgresOutput::AddRows(PgConnection::Step& write) {
     each([&](std::size_t record, std::size_t row) { array.Add(rows_.cell(record, column, row)); });
     write.params.push_back(array.Param());
   }
+  if (plain() || !shape_->MayOmit()) return;
+  BinaryArray& omitted = arrays_.back();
+  omitted.Begin(kTextOid, length);
+  std::string columns(rows_.columns(), '0');
+  each([&](std::size_t record, std::size_t row) {
+    for (std::size_t column = 0; column < columns.size(); ++column) {
+      columns[column] = rows_.omits(record, column, row) ? '1' : '0';
+    }
+    omitted.Add(std::string_view(columns));
+  });
+  write.params.push_back(omitted.Param());
 }
 
-void PostgresOutput::TakeRows(Outcomes& outcomes) const {
+void PostgresOutput::TakeRows(const PgResult& write, Outcomes& outcomes) const {
+  std::vector<std::size_t> records;  // by row
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     outcomes[rows_.index(record)].took_rows = rows_.takes_rows(record);
+    if (shape_->fence) records.insert(records.end(), rows_.rows(record), record);
+  }
+  if (!shape_->fence || PQntuples(write.get()) == 0) return;
+  std::string_view lost = PgText(write, 0, PQnfields(write.get()) - 1);  // "{3,5}"
+  while (lost.size() > 1) {
+    lost.remove_prefix(1);
+    const std::string_view row = lost.substr(0, lost.find_first_of(",}"));
+    lost.remove_prefix(row.size());
+    outcomes[rows_.index(records[PgNumber<std::size_t>(row) - 1])].lost_to_newer = true;
   }
 }
 
@@ -223,7 +245,7 @@ PostgresOutput::Answer<void> PostgresOutput::Judge(const std::vector<PgResult>& 
   }
   if (others > 0) careful_ = kCarefulFor;
   if (careful_ > 0) --careful_;
-  TakeRows(outcomes);
+  TakeRows(answers[0], outcomes);
   for (int r = 0; r < PQntuples(rest.get()); ++r) {
     const auto row = rows_.Find(PgText(rest, r, 0));
     if (!row || PQgetisnull(rest.get(), r, 1) != 0) {
@@ -261,6 +283,31 @@ PostgresOutput::Answer<void> PostgresOutput::Conflicts(Outcomes& outcomes) {
   }
   if (found) return {};
   return RowIsGone(/*at_once=*/true);
+}
+
+PostgresOutput::Answer<bool> PostgresOutput::FindsNewer() {
+  for (std::size_t row = 0; row < rows_.rows(0); ++row) {
+    std::vector<PgParam> params;
+    std::string where;
+    const auto compare = [&](std::size_t column, std::string_view how) {
+      const PgColumn& to = target_.columns[column];
+      const auto cell = rows_.cell(0, column, row);
+      if (!cell) return;
+      params.push_back(
+          {.data = cell->data(), .size = static_cast<int>(cell->size()), .binary = true});
+      where += fmt::format(
+          "{}t.{} {} {}", where.empty() ? "" : " AND ", QuoteIdentifier(to.name), how,
+          CellSql(to, shape_->columns[column],
+                  fmt::format("${}::{}", params.size(), to.bytes() ? "bytea" : "text")));
+    };
+    for (const std::size_t place : shape_->key) compare(place, "=");
+    compare(*shape_->fence, ">");
+    const auto found = connection_.QueryOnce(
+        fmt::format("SELECT FROM {} AS t WHERE {}", target_.table, where), params);
+    if (!found) return Failed(found.error());
+    if (PQntuples(found->get()) > 0) return true;
+  }
+  return false;
 }
 
 std::unique_ptr<Output> MakePostgresOutput(const PostgresOptions& options, std::string pipeline,

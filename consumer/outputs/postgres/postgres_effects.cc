@@ -19,10 +19,30 @@ class Effects {
     const std::string removed =
         !shape_.deletes() ? "" : ", " + (shape_.fence ? DeleteFenced() : Delete());
     return fmt::format(
-        "{}, eff AS (INSERT INTO {} AS t ({}) SELECT {} FROM {}{})", removed, target_.table,
-        Names(target_),
-        Listed(target_.columns.size(), [](std::size_t i) { return fmt::format("v{}", i); }), Rows(),
-        OnConflictSql(shape_));
+        "{}{}, eff AS (INSERT INTO {} AS t ({}) SELECT {} FROM {}{})", Held(), removed,
+        target_.table, Names(target_),
+        Listed(target_.columns.size(), [this](std::size_t i) { return Inserted(i); }), Rows(),
+        OnConflictSql(shape_) + (shape_.fence ? " RETURNING 1" : ""));
+  }
+
+  // ord 0 is the table's row as it was before this statement.
+  [[nodiscard]] std::string Lost() const {
+    const std::string keys = Keys();
+    const std::string fence = fmt::format("v{}", *shape_.fence);
+    std::string standing;
+    for (const std::size_t place : shape_.key) standing += fmt::format("t.{}, ", Quoted(place));
+    const std::string_view gone = shape_.deletes() ? " + (SELECT count(*) FROM gone)" : "";
+    const std::string_view left =
+        shape_.deletes() ? " AND NOT EXISTS (SELECT FROM left_over o WHERE o.ord = l.ord)" : "";
+    return fmt::format(
+        "CASE WHEN (SELECT count(*) FROM eff){5} < (SELECT count(*) FROM e) THEN"
+        " (SELECT array_agg(l.ord)::text FROM (SELECT ord, height, max(height) OVER"
+        " (PARTITION BY {0} ORDER BY ord ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        " AS before FROM (SELECT *, rank() OVER (PARTITION BY {0} ORDER BY {1} NULLS FIRST)"
+        " AS height FROM (SELECT ord, {0}, {1} FROM e UNION ALL SELECT 0, {2}t.{3} FROM"
+        " (SELECT DISTINCT {0} FROM e) d JOIN {4} AS t ON {6}) x) y) l"
+        " WHERE l.before > l.height{7}) END",
+        keys, fence, standing, Quoted(*shape_.fence), target_.table, gone, SameKey("d"), left);
   }
 
  private:
@@ -41,6 +61,43 @@ class Effects {
           fmt::format("{}t.{} = {}.v{}", same.empty() ? "" : " AND ", Quoted(place), row, place);
     }
     return same;
+  }
+
+  // The table's rows of which this batch leaves columns out; locked, so that they stay what they
+  // are. No row of the batch comes before such a one of its key (BatchRows).
+  [[nodiscard]] std::string Held() const {
+    if (!shape_.MayOmit() || !shape_.updates()) return "";
+    std::string columns;
+    for (std::size_t i = 0; i < target_.columns.size(); ++i) {
+      if (!shape_.IsKey(i) && !shape_.MayOmit(i)) continue;
+      columns += fmt::format("{}t.{} AS v{}", columns.empty() ? "" : ", ", Quoted(i), i);
+    }
+    return fmt::format(
+        ", held AS MATERIALIZED (SELECT {} FROM (SELECT DISTINCT {} FROM e"
+        " WHERE NOT del AND strpos(omitted, '1') > 0) d JOIN {} AS t ON {} ORDER BY {}"
+        " FOR UPDATE OF t)",
+        columns, Keys(), target_.table, SameKey("d"),
+        Listed(shape_.key.size(), [this](std::size_t i) { return "t." + Quoted(shape_.key[i]); }));
+  }
+  // A column that is left out stays as it is in the row of the table, and has its default in a new
+  // one.
+  [[nodiscard]] std::string Inserted(std::size_t column) const {
+    std::string value = fmt::format("e.v{}", column);
+    if (!shape_.MayOmit(column)) return value;
+    const PgColumn& to = target_.columns[column];
+    std::string left = fmt::format("({})::{}", to.fallback, to.cast);
+    if (shape_.updates()) {
+      std::string same;
+      for (const std::size_t place : shape_.key) {
+        same += fmt::format("{0}h.v{1} = e.v{1}", same.empty() ? "" : " AND ", place);
+      }
+      left = fmt::format(
+          "CASE WHEN EXISTS (SELECT FROM held h WHERE {0}) THEN (SELECT h.v{1} FROM held h WHERE"
+          " {0}) ELSE {2} END",
+          same, column, left);
+    }
+    return fmt::format("CASE WHEN substr(e.omitted, {}, 1) = '1' THEN {} ELSE {} END", column + 1,
+                       left, value);
   }
 
   // Without a fence every deletion counts, and once is enough.
@@ -93,8 +150,9 @@ class Effects {
 
   // Which rows are left when deletions and upserts of one key are weighed by their fences.
   [[nodiscard]] std::string RowsFenced() const {
-    const std::string values =
+    std::string values =
         Listed(target_.columns.size(), [](std::size_t i) { return fmt::format("v{}", i); });
+    if (shape_.MayOmit()) values += ", omitted";
     return fmt::format(
         "((SELECT DISTINCT ON ({0}) {1} FROM r WHERE NOT mixed ORDER BY {0}, v{2} DESC NULLS LAST,"
         " ord) UNION ALL SELECT {1} FROM r JOIN left_over l ON l.ord = r.ord) e"
@@ -138,6 +196,10 @@ std::string Names(const PgTarget& target) {
 
 std::string EffectsSql(const PgTarget& target, const RowShape& shape) {
   return Effects(target, shape).Sql();
+}
+
+std::string LostSql(const PgTarget& target, const RowShape& shape) {
+  return Effects(target, shape).Lost();
 }
 
 }  // namespace fencepost::consumer

@@ -74,6 +74,7 @@ class PostgresOutput final : public LedgerOutput {
         connection_(ConnectionString(options), options.password,
                     fmt::format("fencepost/{}/{}", pipeline_, worker_)) {}
 
+  [[nodiscard]] std::vector<std::string> Advice() const override { return target_.advice; }
   void Interrupt() override { connection_.Interrupt(); }
 
  private:
@@ -99,6 +100,7 @@ class PostgresOutput final : public LedgerOutput {
   Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override;
   Answer<std::size_t> TakeBack(const Parts& parts) override;
   Answer<bool> HasTopic(const std::string& topic) override;
+  Answer<bool> FindsNewer() override;
   tl::expected<PgResult, PgFailure> OfIds(const char* statement,
                                           const std::vector<std::string>& ids);
   // All of rows_, as new ids. False: one of them may be known, nothing was written.
@@ -107,7 +109,8 @@ class PostgresOutput final : public LedgerOutput {
   [[nodiscard]] PgConnection::Step WriteStep(Ids ids) const;
   [[nodiscard]] PgConnection::Step FilledWrite(Ids ids);  // by id
   void AddRows(PgConnection::Step& write);
-  void TakeRows(Outcomes& outcomes) const;
+  // `write`: the answer of the write.
+  void TakeRows(const PgResult& write, Outcomes& outcomes) const;
   Answer<void> Judge(const std::vector<PgResult>& answers, Outcomes& outcomes);
   Answer<void> Conflicts(Outcomes& outcomes);
   [[nodiscard]] tl::unexpected<OutputError> RowIsGone(bool at_once) const;
@@ -150,7 +153,8 @@ class PostgresOutput final : public LedgerOutput {
   bool insert_ = false;
   // The ledger's: by id four, record ids, tokens, sources and checksums; by position eight,
   // clusters, topics and partitions, ranges, tokens and anchors, then the records' parts and
-  // offsets. From kRowArrays on those of the rows, from kCellArrays on one a column.
+  // offsets. From kRowArrays on those of the rows, from kCellArrays on one a column; the last says
+  // which columns are left out.
   static constexpr std::size_t kRowArrays = 8, kCellArrays = 10;
   std::vector<BinaryArray> arrays_;
   std::string prune_from_{kPruneFirst};  // where the next window of Prune begins

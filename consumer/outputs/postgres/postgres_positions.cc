@@ -96,7 +96,7 @@ PostgresOutput::Answer<void> PostgresOutput::WritePositions(Outcomes& outcomes) 
   PositionMemory::Rows before;
   for (int i = 0; i < parts; ++i) before.emplace_back(RowOf(answer, i));
   changes_.OnLocked(std::move(before));
-  TakeRows(outcomes);
+  TakeRows(answer, outcomes);
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     auto done = changes_.DoneBefore(record, rows_.item(record));
     if (done) outcomes[rows_.index(record)] = std::move(*done);

@@ -42,6 +42,8 @@ enum ColumnField : int {
   kLength,
   kColumnSelect,
   kColumnUpdate,
+  kNotNull,
+  kDefault,
 };
 constexpr int kMultirangeVersion = 140'000;
 
@@ -179,7 +181,8 @@ class PgCatalogue final : public Catalogue {
            .takes_bytes = base == kBytesOid,
            .may_insert = flag(kColumnInsert),
            .may_select = flag(kColumnSelect),
-           .may_update = flag(kColumnUpdate)});
+           .may_update = flag(kColumnUpdate),
+           .takes_null = !flag(kNotNull)});
       if (columns == nullptr) continue;
       columns->push_back({.name = text(kColumn),
                           .base = base,
@@ -187,7 +190,8 @@ class PgCatalogue final : public Catalogue {
                           .collation = text(kCollation),
                           .element = PgNumber<Oid>(text(kElement)),
                           .declared = text(kDeclared),
-                          .length = PgNumber<std::size_t>(text(kLength))});
+                          .length = PgNumber<std::size_t>(text(kLength)),
+                          .fallback = text(kDefault)});
     }
     return {};
   }
@@ -261,6 +265,7 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
   for (const std::size_t place : *places) target.columns.push_back(catalogue.column(place));
   target.table = catalogue.table();
   target.ledger = catalogue.ledger();
+  target.advice = std::move(catalogue.advice);
   return target;
 }
 

@@ -35,6 +35,7 @@ struct PgColumn {
   Oid element = 0;         // of an array: the type of its elements, below any domains
   std::string declared;    // its name in SQL, with its length and precision
   std::size_t length = 0;  // most characters; 0: no limit
+  std::string fallback{};  // SQL: its DEFAULT, or NULL
   [[nodiscard]] bool bytes() const { return base == kBytesOid; }
 };
 
@@ -44,6 +45,7 @@ struct PgTarget {
   bool by_position = false;
   std::string function;           // the user's own statement
   std::vector<PgColumn> columns;  // in the order of the shape's columns
+  std::vector<std::string> advice{};
 };
 
 // Cells as the types of PostgreSQL's columns take them: JSON strings stay strings in json columns,

@@ -163,14 +163,18 @@ std::string RowsSql(const PgTarget& target, const RowShape& shape, Ids ids) {
   constexpr std::string_view kOfInserted =
       "CASE WHEN e.n IN (SELECT n FROM fresh) THEN true ELSE false END";
   const LedgerSql ledger = LedgerOf(target, ids);
+  const std::string omitted =
+      shape.MayOmit() ? fmt::format(", ${}", ledger.next + 2 + target.columns.size()) : "";
   std::string sql = fmt::format(
       "WITH RECURSIVE u AS MATERIALIZED (SELECT * FROM unnest({}) WITH ORDINALITY"
       " AS u({}, n)), {},"
       " fresh AS MATERIALIZED (SELECT n FROM u WHERE {}),"
-      " e AS MATERIALIZED (SELECT e.ord, e.del{} FROM unnest(${}, ${}{}) WITH ORDINALITY"
-      " AS e(n, del{}, ord) WHERE {})",
-      ledger.arrays, ledger.columns, ledger.ctes, ledger.fresh, values, ledger.next,
-      ledger.next + 1, ArraysFrom(target, ledger.next + 2), CellNames(target), kOfInserted);
+      " e AS MATERIALIZED (SELECT e.ord, e.del{}{} FROM unnest(${}, ${}{}{}) WITH ORDINALITY"
+      " AS e(n, del{}{}, ord) WHERE {})",
+      ledger.arrays, ledger.columns, ledger.ctes, ledger.fresh,
+      omitted.empty() ? "" : ", e.omitted", values, ledger.next, ledger.next + 1,
+      ArraysFrom(target, ledger.next + 2), omitted, CellNames(target),
+      omitted.empty() ? "" : ", omitted", kOfInserted);
   if (!shape.statement) sql += EffectsSql(target, shape);
   sql += " SELECT " + ledger.answer;
   if (shape.statement) {
@@ -178,12 +182,15 @@ std::string RowsSql(const PgTarget& target, const RowShape& shape, Ids ids) {
         Listed(target.columns.size(), [](std::size_t i) { return fmt::format("e.v{}", i); });
     sql += fmt::format(", (SELECT count({}({})) FROM (SELECT * FROM e ORDER BY ord OFFSET 0) e)",
                        target.function, args);
+  } else if (shape.fence) {
+    sql += ", " + LostSql(target, shape);
   }
   return sql + ledger.from;
 }
 
-std::vector<Oid> RowsTypes(const PgTarget& target) {
+std::vector<Oid> RowsTypes(const PgTarget& target, const RowShape& shape) {
   std::vector<Oid> types = WriteTypes(target);
+  if (shape.MayOmit()) types.push_back(kTextArrayOid);
   types.insert(types.begin() + static_cast<std::ptrdiff_t>(LedgerTypes(target).size()),
                {kInt8ArrayOid, kBoolArrayOid});
   return types;

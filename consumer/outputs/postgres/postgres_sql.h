@@ -30,6 +30,11 @@ std::string Names(const PgTarget& target);
 // del, and the columns' values v0, v1, …
 std::string EffectsSql(const PgTarget& target, const RowShape& shape);
 
+// A scalar behind them: the rows (their ord, "{3,5}") that had no effect, since the table's row, or
+// an earlier one of the batch, has a higher fence. NULL: none. It is looked for only where not
+// every row took effect. Of a shape with a fence.
+std::string LostSql(const PgTarget& target, const RowShape& shape);
+
 // How the text of a cell becomes a value of the column, in SQL.
 std::string CellSql(const PgColumn& column, const Column& from, std::string_view cell);
 
@@ -44,9 +49,11 @@ enum class Ids : std::uint8_t { kAny, kNew };
 std::string WriteSql(const PgTarget& target, const RowShape& shape, Ids ids);
 std::vector<Oid> WriteTypes(const PgTarget& target);
 // Any number of rows a record, by the rules. The same, but $7 the rows' records (counted from 1),
-// $8 whether they delete, $9… one array a column; rows in the order in which they count.
+// $8 whether they delete, $9… one array a column; rows in the order in which they count. Where
+// columns may be left out (RowShape::MayOmit), one array more: which are, "0" or "1" a column. With
+// a fence the answer's last column is LostSql.
 std::string RowsSql(const PgTarget& target, const RowShape& shape, Ids ids);
-std::vector<Oid> RowsTypes(const PgTarget& target);
+std::vector<Oid> RowsTypes(const PgTarget& target, const RowShape& shape);
 // By position (PgTarget::by_position; Ids::kAny) the write has other ledger parameters: $3
 // clusters, $4 topics, $5 partitions, $6 ranges as text, $7 tokens, $8 anchors of the partitions,
 // $9 the records' partitions (counted from 1), $10 their offsets; what follows is as above. It

@@ -14,7 +14,7 @@
 namespace fencepost::consumer {
 
 BatchRows::BatchRows(RowShape shape, std::string worker)
-    : shape_(std::move(shape)), worker_(std::move(worker)) {}
+    : shape_(std::move(shape)), worker_(std::move(worker)), may_omit_(shape_.MayOmit()) {}
 
 BatchRows::BatchRows(std::vector<Column> columns, std::string worker)
     : BatchRows(RowShape{.columns = std::move(columns), .key = {}, .fence = {}},
@@ -29,13 +29,46 @@ tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t column, bool
     return tl::unexpected(
         About(column, type, found ? "a key cannot be null" : std::string_view(found.error())));
   }
-  if (*found && types_ != nullptr && !refused_) {
+  const bool omitted = may_omit_ && IsOmitted(column, *found, at);
+  if (omitted) {
+    text_.resize(at);
+    rows_.back().omits = true;
+  } else if (*found && types_ != nullptr && !refused_) {
     if (auto fine = types_->Convert(column, evaluator_.type(), text_, at); !fine) {
       refused_ = OneLine(Cell(column, type) + " " + fine.error(), 1000);
     }
   }
-  cells_.push_back({.at = at, .size = text_.size() - at, .null = !*found});
+  cells_.push_back(
+      {.at = at, .size = text_.size() - at, .null = omitted || !*found, .omitted = omitted});
   return {};
+}
+
+// What the last Append found.
+bool BatchRows::IsOmitted(std::size_t column, bool found, std::size_t at) const {
+  if (!shape_.MayOmit(column)) return false;
+  if (!found) return shape_.columns[column].selector.omits && evaluator_.absent();
+  const auto type = evaluator_.type();
+  return (!type || *type == JsonType::kString) &&
+         std::ranges::find(shape_.keep, std::string_view(text_).substr(at)) != shape_.keep.end();
+}
+
+std::string BatchRows::KeyOf(const Row& row) const {
+  std::string key;
+  for (const std::size_t column : shape_.key) {
+    const Span& cell = cells_[row.first_cell + column];
+    key += std::to_string(cell.size) + ' ';
+    key += View(cell);
+  }
+  return key;
+}
+
+bool BatchRows::ComesFirst(std::size_t first_row) {
+  if (!may_omit_ || (!shape_.updates() && !shape_.deletes())) return true;
+  for (std::size_t row = first_row; row < rows_.size(); ++row) {
+    const bool first = keys_.insert(KeyOf(rows_[row])).second;
+    if (!first && rows_[row].omits) return false;
+  }
+  return true;
 }
 
 std::string BatchRows::About(std::size_t column, std::string_view type,
@@ -77,6 +110,7 @@ void BatchRows::Clear() {
   cells_.clear();
   rows_.clear();
   records_.clear();
+  keys_.clear();
   one_row_each_ = true;
 }
 
@@ -94,8 +128,14 @@ tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& it
     const std::size_t begin = text_.size();
     const std::size_t first_row = rows_.size();
     const WriteItem& item = items[end];
-    const auto done =
+    auto done =
         ForEachValue(item, [&](const ItemValue& value) { return EvaluateRow(item, value); });
+    const bool first = !done || ComesFirst(first_row);
+    if (!first && !records_.empty()) break;
+    if (!first) {
+      done = tl::unexpected<std::string>(
+          "several rows of one key, of which a later one leaves a column out");
+    }
     if (!done) {
       outcomes[end] = {.result = WriteResult::kBadRecord,
                        .detail = OneLine(done.error(), 1000),
@@ -104,7 +144,7 @@ tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& it
       continue;
     }
     const std::size_t rows = rows_.size() - first_row;
-    if (rows != 1 || rows_[first_row].deletes) one_row_each_ = false;
+    if (rows != 1 || rows_[first_row].deletes || rows_[first_row].omits) one_row_each_ = false;
     const std::size_t source = text_.size();
     text_ += SourceText(*item.where, item.record->offset);
     records_.push_back({.item = &item,

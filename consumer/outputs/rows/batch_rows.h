@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include <tl/expected.hpp>
@@ -73,7 +74,15 @@ class BatchRows {
   // nullopt: SQL NULL.
   [[nodiscard]] std::optional<std::string_view> cell(std::size_t record, std::size_t column,
                                                      std::size_t row = 0) const;
-  // Each record has one row, and none deletes.
+  // The row leaves the column out: its cell is nullopt, and no NULL.
+  [[nodiscard]] bool omits(std::size_t record, std::size_t column, std::size_t row = 0) const {
+    return cells_[rows_[records_[record].first_row + row].first_cell + column].omitted;
+  }
+  // It leaves any out. No earlier row of the batch has its key then.
+  [[nodiscard]] bool omits_any(std::size_t record, std::size_t row) const {
+    return rows_[records_[record].first_row + row].omits;
+  }
+  // Each record has one row, which has all columns, and none deletes.
   [[nodiscard]] bool one_row_each() const { return one_row_each_; }
 
   // It puts rows into the table (a deletion does not, nor an empty list of values).
@@ -97,10 +106,12 @@ class BatchRows {
     std::size_t at = 0;
     std::size_t size = 0;
     bool null = false;
+    bool omitted = false;
   };
   struct Row {
     std::size_t first_cell = 0;
     bool deletes = false;
+    bool omits = false;
   };
   struct Entry {
     const WriteItem* item = nullptr;
@@ -117,6 +128,11 @@ class BatchRows {
   void Clear();
   tl::expected<void, std::string> EvaluateRow(const WriteItem& item, const ItemValue& value);
   tl::expected<void, std::string> EvaluateCell(std::size_t column, bool must_stand);
+  // Whether nothing of the batch comes before these rows that they need to find in the table: a row
+  // that leaves a column out keeps what the last row of its key wrote. Notes their keys.
+  bool ComesFirst(std::size_t first_row);
+  [[nodiscard]] std::string KeyOf(const Row& row) const;
+  [[nodiscard]] bool IsOmitted(std::size_t column, bool found, std::size_t at) const;
   void Sort();
 
   RowShape shape_;
@@ -127,6 +143,8 @@ class BatchRows {
   std::vector<Row> rows_;
   std::vector<Entry> records_;
   std::vector<std::size_t> by_id_;
+  std::unordered_set<std::string> keys_;  // of the rows, where some may leave columns out
+  const bool may_omit_;
   bool one_row_each_ = true;
   CellTypes* types_ = nullptr;          // during Fill
   std::optional<std::string> refused_;  // by the types, since Fill began

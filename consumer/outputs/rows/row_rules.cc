@@ -92,13 +92,21 @@ bool RowShape::IsKey(std::size_t column) const {
   return std::ranges::find(key, column) != key.end();
 }
 
+bool RowShape::MayOmit() const {
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (MayOmit(i)) return true;
+  }
+  return false;
+}
+
 tl::expected<RowShape, RowProblem> ShapeOfRows(const std::vector<Column>& columns,
                                                const RowRules& rules) {
   RowShape shape{.columns = columns,
                  .key = {},
                  .fence = {},
                  .on_conflict = rules.on_conflict,
-                 .on_null_value = rules.on_null_value};
+                 .on_null_value = rules.on_null_value,
+                 .keep = rules.keep};
   auto problem = TakeKey(rules, shape);
   if (!problem) problem = TakeFence(rules, shape);
   if (!problem) problem = CheckDeletes(shape);

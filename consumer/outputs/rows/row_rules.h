@@ -19,12 +19,19 @@ struct RowShape {
   std::optional<std::size_t> fence;  // likewise
   OnConflict on_conflict = OnConflict::kError;
   OnNull on_null_value = OnNull::kBad;
-  bool statement = false;   // the columns are the arguments $1… of a statement
+  bool statement = false;         // the columns are the arguments $1… of a statement
+  std::vector<std::string> keep;  // RowRules::keep
   bool takes_null = false;  // a null value is for the selectors to judge, not for on_null_value
 
   [[nodiscard]] bool deletes() const { return on_null_value == OnNull::kDelete; }
   [[nodiscard]] bool updates() const { return on_conflict == OnConflict::kUpdate; }
   [[nodiscard]] bool IsKey(std::size_t column) const;
+  // A row may leave this column out.
+  [[nodiscard]] bool MayOmit(std::size_t column) const {
+    return !statement && !IsKey(column) && fence != column &&
+           (columns[column].selector.omits || !keep.empty());
+  }
+  [[nodiscard]] bool MayOmit() const;  // any
   // What becomes of a row depends on which of the batch's records comes first.
   [[nodiscard]] bool ordered() const {
     return on_conflict != OnConflict::kError || deletes() || statement;

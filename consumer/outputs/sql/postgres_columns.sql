@@ -17,7 +17,12 @@ SELECT a.attname, b.oid, format_type(b.oid, -1),
  CASE WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND a.atttypmod > 4
   THEN a.atttypmod - 4 ELSE 0 END,
  has_column_privilege($1::oid, a.attnum, 'SELECT'),
- has_column_privilege($1::oid, a.attnum, 'UPDATE')
+ has_column_privilege($1::oid, a.attnum, 'UPDATE'), a.attnotnull,
+ coalesce((SELECT pg_get_expr(f.adbin, f.adrelid) FROM pg_attrdef f
+           WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum),
+          CASE WHEN a.attidentity = 'd' THEN format('nextval(%L)', pg_get_serial_sequence(
+           a.attrelid::regclass::text, a.attname)) END,
+          pg_get_expr(t.typdefaultbin, 0), 'NULL')
  FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid,
  LATERAL (WITH RECURSIVE d AS (SELECT t.oid, t.typtype, t.typbasetype UNION ALL
    SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_type p ON d.typtype = 'd'

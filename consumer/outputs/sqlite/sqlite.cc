@@ -19,10 +19,12 @@ std::string InsertOnce() {
 }
 
 // The statements on the table of effects. Parameters ?1… are the shape's columns.
-std::string InsertSql(const SqliteTarget& target, const RowShape& shape) {
+std::string InsertSql(const SqliteTarget& target, const RowShape& shape,
+                      const std::vector<bool>& omitted) {
   std::string names, marks;
   for (std::size_t i = 0; i < shape.columns.size(); ++i) {
-    const std::string_view comma = i == 0 ? "" : ", ";
+    if (omitted[i]) continue;
+    const std::string_view comma = names.empty() ? "" : ", ";
     names += fmt::format("{}{}", comma, QuoteIdentifier(shape.columns[i].name));
     marks += fmt::format("{}?{}", comma, i + 1);
   }
@@ -30,15 +32,47 @@ std::string InsertSql(const SqliteTarget& target, const RowShape& shape) {
                      OnConflictSql(shape));
 }
 
-// Uses key and fence alone. The columns' affinity holds for what they are compared with.
-std::string DeleteSql(const SqliteTarget& target, const RowShape& shape) {
+// The columns' affinity holds for what they are compared with. `fenced`: where a lower fence wrote
+// it.
+std::string WhereSql(const RowShape& shape, bool fenced) {
   std::string where;
   for (const std::size_t place : shape.key) {
     where += fmt::format("{}t.{} = ?{}", where.empty() ? "" : " AND ",
                          QuoteIdentifier(shape.columns[place].name), place + 1);
   }
-  if (shape.fence) where += " AND " + HigherFenceSql(shape, fmt::format("?{}", *shape.fence + 1));
-  return fmt::format("DELETE FROM {} AS t WHERE {}", target.table, where);
+  if (fenced && shape.fence) {
+    where += " AND " + HigherFenceSql(shape, fmt::format("?{}", *shape.fence + 1));
+  }
+  return " WHERE " + where;
+}
+
+// Uses key and fence alone.
+std::string DeleteSql(const SqliteTarget& target, const RowShape& shape) {
+  return fmt::format("DELETE FROM {} AS t{}", target.table, WhereSql(shape, true));
+}
+
+std::string FindSql(const SqliteTarget& target, const RowShape& shape) {
+  return fmt::format("SELECT 1 FROM {} AS t{}", target.table, WhereSql(shape, false));
+}
+
+// A row whose fence is higher than this one's.
+std::string FindNewerSql(const SqliteTarget& target, const RowShape& shape) {
+  return fmt::format("{0} AND (t.{1} > ?{2} OR (t.{1} IS NOT NULL AND ?{2} IS NULL))",
+                     FindSql(target, shape), QuoteIdentifier(shape.columns[*shape.fence].name),
+                     *shape.fence + 1);
+}
+
+// Nothing to set is a row that stays as it is.
+std::string UpdateSql(const SqliteTarget& target, const RowShape& shape,
+                      const std::vector<bool>& omitted) {
+  std::string set;
+  for (std::size_t i = 0; i < shape.columns.size(); ++i) {
+    if (omitted[i] || (shape.IsKey(i) && i != shape.key.front())) continue;
+    const std::string name = QuoteIdentifier(shape.columns[i].name);
+    set += fmt::format("{}{} = {}", set.empty() ? "" : ", ", name,
+                       shape.IsKey(i) ? name : fmt::format("?{}", i + 1));
+  }
+  return fmt::format("UPDATE {} AS t SET {}{}", target.table, set, WhereSql(shape, true));
 }
 
 }  // namespace
@@ -68,6 +102,7 @@ OutputError SqliteOutput::Refused(const SqliteFailure& failure) const {
 
 void SqliteOutput::Disconnect() {
   for (SqliteStatement& statement : statements_) statement.reset();
+  partial_.clear();
   connection_.Close();
 }
 
@@ -90,7 +125,10 @@ SqliteOutput::Answer<void> SqliteOutput::Connect() {
 
 SqliteOutput::Answer<void> SqliteOutput::PrepareStatements() {
   Texts sql;
-  sql[kInsertEffect] = InsertSql(target_, *shape_);
+  const std::vector<bool> none(shape_->columns.size());
+  sql[kInsertEffect] = InsertSql(target_, *shape_, none);
+  if (shape_->updates() && shape_->MayOmit()) sql[kFindEffect] = FindSql(target_, *shape_);
+  if (shape_->fence) sql[kFindNewer] = FindNewerSql(target_, *shape_);
   if (shape_->deletes()) sql[kDeleteEffect] = DeleteSql(target_, *shape_);
   LedgerStatements(terms_.by_position, sql);
   for (std::size_t i = 0; i < kStatements; ++i) {
@@ -162,17 +200,68 @@ SqliteOutput::Answer<void> SqliteOutput::WriteEffects(const Records& fresh) {
   for (const std::size_t record : fresh) {
     for (std::size_t row = 0; row < rows_.rows(record); ++row) {
       if (auto done = WriteRow(record, row); !done) return done;
+      if (!shape_->fence || sqlite3_changes(connection_.db()) > 0) continue;
+      const auto newer = Finds(kFindNewer, record, row);
+      if (!newer) return tl::unexpected(newer.error());
+      if (*newer) lost_.push_back(record);
     }
   }
   return {};
 }
 
-// A deletion has the same parameters, and uses those of key and fence.
 SqliteOutput::Answer<void> SqliteOutput::WriteRow(std::size_t record, std::size_t row) {
   const bool deletes = rows_.deletes(record, row);
+  if (!deletes && rows_.omits_any(record, row)) return WritePartly(record, row);
   sqlite3_stmt* statement = Bound(deletes ? kDeleteEffect : kInsertEffect, {});
+  BindCells(statement, record, row, deletes);
+  return Run(statement);
+}
+
+// An INSERT would need the columns that are NOT NULL, also where a row is there to be updated.
+SqliteOutput::Answer<void> SqliteOutput::WritePartly(std::size_t record, std::size_t row) {
+  bool found = false;
+  if (shape_->updates()) {
+    const auto there = Finds(kFindEffect, record, row);
+    if (!there) return tl::unexpected(there.error());
+    found = *there;
+  }
+  std::vector<bool> omitted;
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
-    if (deletes && !shape_->IsKey(column) && shape_->fence != column) continue;
+    omitted.push_back(rows_.omits(record, column, row));
+  }
+  SqliteStatement& statement = partial_[{found, omitted}];
+  if (statement == nullptr) {
+    auto made = connection_.Prepare(found ? UpdateSql(target_, *shape_, omitted)
+                                          : InsertSql(target_, *shape_, omitted));
+    if (!made) return tl::unexpected(Refused(made.error()));
+    statement = std::move(*made);
+  }
+  BindCells(statement.get(), record, row, false);
+  return Run(statement.get());
+}
+
+SqliteOutput::Answer<bool> SqliteOutput::Finds(Statement statement, std::size_t record,
+                                               std::size_t row) {
+  sqlite3_stmt* find = Bound(statement, {});
+  BindCells(find, record, row, true);
+  auto found = Step(find);
+  sqlite3_reset(find);
+  return found;
+}
+
+SqliteOutput::Answer<bool> SqliteOutput::FindsNewer() {
+  for (std::size_t row = 0; row < rows_.rows(0); ++row) {
+    const auto newer = Finds(kFindNewer, 0, row);
+    if (!newer || *newer) return newer;
+  }
+  return false;
+}
+
+// The parameters of all statements; a deletion uses those of key and fence.
+void SqliteOutput::BindCells(sqlite3_stmt* statement, std::size_t record, std::size_t row,
+                             bool key_alone) {
+  for (std::size_t column = 0; column < rows_.columns(); ++column) {
+    if (key_alone && !shape_->IsKey(column) && shape_->fence != column) continue;
     const int at = static_cast<int>(column) + 1;
     const auto cell = rows_.cell(record, column, row);
     if (!cell) {
@@ -183,7 +272,6 @@ SqliteOutput::Answer<void> SqliteOutput::WriteRow(std::size_t record, std::size_
       sqlite3_bind_text64(statement, at, cell->data(), cell->size(), SQLITE_STATIC, SQLITE_UTF8);
     }
   }
-  return Run(statement);
 }
 
 void SqliteOutput::LedgerStatements(bool by_position, Texts& sql) {

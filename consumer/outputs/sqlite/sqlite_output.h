@@ -4,9 +4,11 @@
 
 #include <array>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "consumer/outputs/ledger/stepwise_output.h"
@@ -18,6 +20,7 @@ namespace fencepost::consumer {
 struct SqliteTarget {
   std::string table;        // quoted
   std::vector<bool> blobs;  // by the shape's columns: takes bytes, not text
+  std::vector<std::string> advice{};
 };
 
 // Checks table, columns, what the rules ask, and ledger before the first record, and creates the
@@ -53,6 +56,7 @@ class SqliteOutput final : public StepwiseOutput {
         cells_(target_, rows_.shape()) {}
   ~SqliteOutput() override { Disconnect(); }
 
+  [[nodiscard]] std::vector<std::string> Advice() const override { return target_.advice; }
   void Interrupt() override { connection_.Interrupt(); }
 
  private:
@@ -70,6 +74,9 @@ class SqliteOutput final : public StepwiseOutput {
   void RollBack() override;
   Answer<void> WriteEffects(const Records& fresh) override;
   Answer<void> WriteRow(std::size_t record, std::size_t row);
+  // A row that leaves columns out.
+  Answer<void> WritePartly(std::size_t record, std::size_t row);
+  void BindCells(sqlite3_stmt* statement, std::size_t record, std::size_t row, bool key_alone);
 
   Answer<Entries> LockIds(const std::vector<std::string>& ids) override;
   Answer<void> InsertIds(const Records& fresh) override;
@@ -79,6 +86,7 @@ class SqliteOutput final : public StepwiseOutput {
                             const std::function<bool(OldRow)>& visit) override;
   Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) override;
   Answer<bool> HasTopic(const std::string& topic) override;
+  Answer<bool> FindsNewer() override;
 
   Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override;
   Answer<PositionMemory::Rows> LockPositions(const Parts& parts) override {
@@ -92,6 +100,8 @@ class SqliteOutput final : public StepwiseOutput {
   enum Statement : std::size_t {
     kInsertEffect,
     kDeleteEffect,
+    kFindEffect,
+    kFindNewer,
     kFindId,
     kInsertId,
     kDeleteId,
@@ -105,6 +115,8 @@ class SqliteOutput final : public StepwiseOutput {
   using Texts = std::array<std::string, kStatements>;
   static void LedgerStatements(bool by_position, Texts& sql);
   Answer<void> PrepareStatements();
+  // Whether this SELECT by key finds the table's row.
+  Answer<bool> Finds(Statement statement, std::size_t record, std::size_t row);
   // These parameters, from the first on; not copied.
   sqlite3_stmt* Bound(Statement statement, std::initializer_list<std::string_view> texts);
   // true: a row is there.
@@ -123,6 +135,8 @@ class SqliteOutput final : public StepwiseOutput {
   SqliteTarget target_;
   SqliteCells cells_;
   std::array<SqliteStatement, kStatements> statements_;
+  // Of rows that leave columns out: whether one is updated, and which are left out.
+  std::map<std::pair<bool, std::vector<bool>>, SqliteStatement> partial_;
 };
 
 }  // namespace fencepost::consumer

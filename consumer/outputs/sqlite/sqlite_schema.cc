@@ -94,7 +94,7 @@ class SqliteCatalogue final : public Catalogue {
     TableFacts facts{.name = std::string(as), .columns = {}};
     auto columns = connection_.Prepare(
         "SELECT name, type, hidden IN (2, 3), \"notnull\" AND dflt_value IS NULL"
-        " AND NOT (pk AND upper(type) = 'INTEGER') FROM pragma_table_xinfo(?1, ?2)");
+        " AND NOT (pk AND upper(type) = 'INTEGER'), \"notnull\" FROM pragma_table_xinfo(?1, ?2)");
     if (!columns) return tl::unexpected(columns.error());
     Bind(*columns, 1, table);
     Bind(*columns, 2, schema);
@@ -107,7 +107,8 @@ class SqliteCatalogue final : public Catalogue {
                                .type = type.empty() ? "of no type" : type,
                                .generated = sqlite3_column_int(row, 2) != 0,
                                .must_fill = sqlite3_column_int(row, 3) != 0,
-                               .comparison = ComparisonOf(type)});
+                               .comparison = ComparisonOf(type),
+                               .takes_null = sqlite3_column_int(row, 4) == 0});
     }
     if (facts.columns.empty()) return std::nullopt;
     if (auto done = ReadUnique(schema, table, facts); !done) return tl::unexpected(done.error());
@@ -151,7 +152,9 @@ tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection
       LearnTables(catalogue, options.table, shape, terms,
                   {.output = "output.sqlite", .where = options.path, .ledger_file = ""});
   if (!places) return tl::unexpected(places.error());
-  return catalogue.Target(*places);
+  SqliteTarget target = catalogue.Target(*places);
+  target.advice = std::move(catalogue.advice);
+  return target;
 }
 
 }  // namespace fencepost::consumer

@@ -33,15 +33,16 @@ class Oracle {
   Oracle(OnConflict rule, bool fenced) : rule_(rule), fenced_(fenced) {}
 
   void Insert(int key, std::optional<int> fence) { rows_[key] = {0, fence, "old"}; }
-  void Apply(const Change& change) {
+  // Whether it lost to a higher fence.
+  bool Apply(const Change& change) {
     const auto at = rows_.find(change.key);
     const bool stands = at != rows_.end();
     if (!stands) {
       if (!change.deletes) rows_[change.key] = {change.amount, FenceOf(change), "new"};
-      return;
+      return false;
     }
     if (fenced_ && !(change.fence && (!at->second.fence || *change.fence > *at->second.fence))) {
-      return;
+      return at->second.fence && (!change.fence || *change.fence < *at->second.fence);
     }
     if (change.deletes) {
       rows_.erase(at);
@@ -49,6 +50,7 @@ class Oracle {
       at->second.amount = change.amount;
       at->second.fence = fenced_ ? change.fence : at->second.fence;
     }
+    return false;
   }
   [[nodiscard]] std::string Text() const {
     std::string text;
@@ -90,7 +92,7 @@ class OrderTest : public StoreTest {
   std::string Table() { return Exec("SELECT id, amount, version, note FROM effects ORDER BY id"); }
 
   // Batches of a few keys with many ties; rows that stand at first, some without a fence.
-  void CompareWithOracle(OnConflict rule, bool fenced, unsigned seed) {
+  void CompareWithOracle(OnConflict rule, bool fenced, unsigned seed, bool with_deletes = true) {
     std::mt19937 random(seed);
     const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
     Exec("DROP TABLE IF EXISTS fencepost_ledger");
@@ -108,17 +110,25 @@ class OrderTest : public StoreTest {
       }
       Batch batch;
       std::string story;
+      std::vector<bool> lost;
       for (int i = 1 + below(24); i > 0; --i) {
         const Change change{.key = below(4),
-                            .deletes = below(3) == 0,
+                            .deletes = with_deletes && below(3) == 0,
                             .fence = below(8) == 0 ? std::nullopt : std::optional(below(12)),
                             .amount = 100 + i};
         Add(batch, number++, change);
-        oracle.Apply(change);
+        lost.push_back(oracle.Apply(change));
         story += fmt::format(" k{}{}{}", change.key, change.deletes ? "-" : "+",
                              change.fence ? std::to_string(*change.fence) : "null");
       }
-      ASSERT_EQ(Results(*output, batch), All(batch.items().size(), kCommitted));
+      const auto outcomes = WriteAll(*output, batch);
+      ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
+      for (std::size_t i = 0; i < lost.size(); ++i) {
+        ASSERT_EQ((*outcomes)[i].result, kCommitted);
+        if (with_deletes && IsPostgres()) continue;  // a key's deletions make it a guess there
+        ASSERT_EQ((*outcomes)[i].lost_to_newer, lost[i])
+            << "seed " << seed << " round " << round << " change " << i << story;
+      }
       ASSERT_EQ(Table(), oracle.Text()) << "seed " << seed << " round " << round << story;
     }
   }
@@ -141,6 +151,26 @@ TEST_P(OrderTest, AStaleTombstoneOfABatchLeavesTheRowThatStandsAndWhatHangsOnIt)
 
 TEST_P(OrderTest, ABatchWithAFenceLeavesWhatItsRowsLeaveOneAfterTheOther) {
   for (const unsigned seed : {1u, 2u, 3u}) CompareWithOracle(OnConflict::kUpdate, true, seed);
+}
+
+TEST_P(OrderTest, ARowIsSaidToHaveLostIfItsFenceIsLowerThanThatOfTheRowBeforeIt) {
+  for (const unsigned seed : {6u, 7u, 8u}) {
+    CompareWithOracle(OnConflict::kUpdate, true, seed, /*with_deletes=*/false);
+  }
+}
+
+TEST_P(OrderTest, AStaleDeletionIsSaidToHaveLostAndOneOfNoRowIsNot) {
+  Exec("INSERT INTO effects VALUES ('k1', 1, 7, 'kept')");
+  const auto output = store_->Open(ByKey(), Rules(OnConflict::kUpdate, true));
+  Batch batch;
+  Add(batch, 1, {.key = 1, .deletes = true, .fence = 6});
+  Add(batch, 2, {.key = 2, .deletes = true, .fence = 6});
+  Add(batch, 3, {.key = 3, .fence = 6});
+  const auto outcomes = WriteAll(*output, batch);
+  ASSERT_TRUE(outcomes);
+  EXPECT_TRUE((*outcomes)[0].lost_to_newer);
+  EXPECT_FALSE((*outcomes)[1].lost_to_newer);
+  EXPECT_FALSE((*outcomes)[2].lost_to_newer);
 }
 
 TEST_P(OrderTest, ABatchWithoutAFenceLeavesWhatItsRowsLeaveOneAfterTheOther) {

@@ -58,7 +58,7 @@ std::vector<Expected> LockFamilies() {
       {"lock_batch_size", "histogram", {}},
       {"records_unlocked_total", "counter", {}},
       {"fencing_tokens_issued_total", "counter", {}},
-      {"fencing_rejections_total", "counter", {"side=redis|output"}},
+      {"fencing_rejections_total", "counter", {"side=redis|output|row"}},
       {"dedupe_skips_total", "counter", {"source=lock|ledger"}},
       {"id_conflicts_total", "counter", {}},
       {"invariant_violations_total",

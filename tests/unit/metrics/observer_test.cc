@@ -158,6 +158,7 @@ std::vector<Case> ConsumerCases() {
       {[](M& m) { m.OnConsumed(500); }, "records_consumed_total 500"},
       {[](M& m) { m.OnUnlocked(); }, "records_unlocked_total 1"},
       {[](M& m) { m.OnOutputFencing(); }, "fencing_rejections_total{side=\"output\"} 1"},
+      {[](M& m) { m.OnRowLost(); }, "fencing_rejections_total{side=\"row\"} 1"},
       {[](M& m) { m.OnIdConflict(); }, "id_conflicts_total 1"},
       {[](M& m) { m.OnInFlight(12, 3456); }, "records_in_flight 12; queue_size_bytes 3456"},
       {[](M& m) { m.OnBackpressure(1500ms); }, "backpressure_seconds_total 1.5"},
