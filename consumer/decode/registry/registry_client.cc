@@ -121,6 +121,7 @@ RegistryClient::Answer RegistryClient::Ask(const std::string& path, const std::s
   const bool unknown = status == 404 && SaysUnknown(answer);
   return tl::unexpected(
       RegistryFailure{.unknown = unknown,
+                      .page_missing = status == 404 && !unknown,
                       .text = OneLine(fmt::format("{}: HTTP {}{}", path, status, Words(answer)))});
 }
 

@@ -28,6 +28,8 @@ struct RegistryFailure {
   // The registry answered, and has no such schema. Otherwise it gave no answer to rely on: it is
   // away, overloaded, or refuses us; that is asked again.
   bool unknown = false;
+  // A 404 that may be of something else: a proxy, or a path that is none of a registry.
+  bool page_missing = false;
   std::string text;  // one line
 };
 

@@ -76,7 +76,10 @@ std::optional<std::uint32_t> SchemaCache::NextId(std::uint32_t last) {
 
 void SchemaCache::Ask(std::uint32_t id) {
   auto schema = client_.Fetch(id);
-  if (!schema && !schema.error().unknown) {
+  // Who has given other schemas from there is a registry, whatever its words.
+  const bool unknown =
+      !schema && (schema.error().unknown || (schema.error().page_missing && newest_ != 0));
+  if (!schema && !unknown) {
     Tell(schema.error().text);
     Pause(pause_);
     pause_ = std::min(pause_ * 2, pauses_.most);
@@ -85,6 +88,7 @@ void SchemaCache::Ask(std::uint32_t id) {
   pause_ = pauses_.first;
   Tell("");
   if (!schema) return OnUnknown(id, schema.error().text);
+  newest_ = std::max(newest_, id);
   Entry entry;
   entry.known.kind = schema->kind;
   auto decoder = MakeDecoder(*schema);
@@ -101,8 +105,11 @@ void SchemaCache::OnUnknown(std::uint32_t id, const std::string& why) {
     const std::lock_guard lock(mutex_);
     const auto wanted = wanted_.find(id);
     if (wanted == wanted_.end()) return;
-    wanted->second.next = Clock::now() + pauses_.unknown;
-    if (++wanted->second.questions < pauses_.questions) return;
+    const auto now = Clock::now();
+    const bool believed = id < newest_ || now < believe_until_;
+    wanted->second.next = now + pauses_.unknown;
+    if (++wanted->second.questions < pauses_.questions && !believed) return;
+    if (id > newest_) believe_until_ = now + pauses_.believe;
   }
   Entry entry;
   entry.known.problem = fmt::format("the schema registry does not know schema id {} ({})", id, why);

@@ -1,9 +1,11 @@
 // Schemas by their ids, asked for on a thread of its own. An id stands for one schema for ever, so
 // what was found is kept. A registry that cannot be relied on is asked again, for ever, with pauses
-// that grow; an id that it does not know is asked for a few times more (a replica may lag behind
-// what has just been registered), all such ids at the same time, and what it said is forgotten
-// after a while. An id that Find has not been asked for in a while is dropped: its records have
-// gone to another worker.
+// that grow. An id that it does not know is asked for a few times more, since a replica may lag
+// behind what has just been registered; all such ids at the same time. The first answer counts for
+// an id below one that it knows (ids grow), and within a minute after another that was not known to
+// the end: records with such ids do not hold up the others. What it said is forgotten after a
+// while. An id that Find has not been asked for in a while is dropped: its records have gone to
+// another worker.
 #pragma once
 
 #include <chrono>
@@ -24,10 +26,11 @@ namespace fencepost::consumer {
 struct CachePauses {
   std::chrono::milliseconds first{200};  // before the registry is asked again
   std::chrono::milliseconds most{10'000};
-  std::chrono::milliseconds unknown{1000};   // between questions for an id that it does not know
-  int questions = 5;                         // for such an id
-  std::chrono::milliseconds forget{30'000};  // what it does not know
-  std::chrono::milliseconds drop{30'000};    // an id that nobody asks for
+  std::chrono::milliseconds unknown{500};     // between questions for an id that it does not know
+  int questions = 4;                          // for such an id
+  std::chrono::milliseconds believe{60'000};  // its first answer, after such an id
+  std::chrono::milliseconds forget{30'000};   // what it does not know
+  std::chrono::milliseconds drop{30'000};     // an id that nobody asks for
 };
 
 class SchemaCache {
@@ -77,7 +80,10 @@ class SchemaCache {
   bool stopping_ = false;                   // guarded
   std::map<std::uint32_t, Entry> known_;    // of the thread of Find
   Known impossible_;                        // likewise: of the last id that no registry can have
-  std::chrono::milliseconds pause_ = pauses_.first;  // of the thread that asks
+  // Of the thread that asks.
+  std::chrono::milliseconds pause_ = pauses_.first;
+  std::uint32_t newest_ = 0;         // id that it knows; 0: none
+  Clock::time_point believe_until_;  // its first answer
   std::thread thread_;
 };
 

@@ -14,6 +14,7 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr std::chrono::milliseconds kTurn{10};      // longest wait for a record before other work
+constexpr std::chrono::milliseconds kHeldTurn{1};   // likewise, for a schema; each is longer
 constexpr std::chrono::milliseconds kIdleTurn{80};  // the same while nothing comes
 constexpr std::chrono::seconds kCloseLimit{5};
 constexpr std::chrono::seconds kQuestions{3};  // whether a topic that was forbidden still is
@@ -84,6 +85,7 @@ void KafkaSource::Impl::Wake() {
 
 void KafkaSource::Impl::Run() {
   health.SetGroup({PartPhase::kJoining, ""});
+  std::chrono::milliseconds held_turn = kHeldTurn;
   while (!stopping) {
     RunCommands();
     PollConsumer();
@@ -92,11 +94,12 @@ void KafkaSource::Impl::Run() {
     if (failed) held.clear();
     if (!held.empty()) {
       DeliverHeld();
-      if (!held.empty()) WaitForCommand();
+      if (!held.empty()) WaitForCommand(held_turn);
+      held_turn = held.empty() ? kHeldTurn : std::min(2 * held_turn, kTurn);
     } else if (room > 0 && intake->Flowing() && !failed) {
       GatherRecords(room);
     } else {
-      WaitForCommand();
+      WaitForCommand(kTurn);
     }
     CheckLogs();
     EverySecond();
@@ -130,9 +133,9 @@ void KafkaSource::Impl::RunCommands() {
   commits->Pump();
 }
 
-void KafkaSource::Impl::WaitForCommand() {
+void KafkaSource::Impl::WaitForCommand(std::chrono::milliseconds most) {
   std::unique_lock lock(mutex);
-  wake.wait_for(lock, kTurn, [this] {
+  wake.wait_for(lock, most, [this] {
     return stopping || room_came || !commands.empty() || !to_commit.empty();
   });
   room_came = false;

@@ -54,7 +54,7 @@ struct KafkaSource::Impl {
   void Run();
   void RunCommands();
   void GatherRecords(std::size_t room);
-  void WaitForCommand();
+  void WaitForCommand(std::chrono::milliseconds most);
   void PollConsumer();
   void Deliver(IntakeBatch batch);
   void Tell(IntakeBatch batch);

@@ -22,8 +22,11 @@ using testing::StubServer;
 using testing::WaitUntil;
 using namespace std::chrono_literals;
 
+constexpr const char* kElsewhere =
+    "HTTP/1.1 302 Found\r\nLocation: /base/schemas/ids/8\r\nContent-Length: 0\r\n\r\n";
 constexpr const char* kUnknown = R"({"error_code":40403,"message":"Schema not found"})";
-const CachePauses kQuick{.first = 1ms, .most = 5ms, .unknown = 1ms, .questions = 3, .forget = 1s};
+const CachePauses kQuick{
+    .first = 1ms, .most = 5ms, .unknown = 1ms, .questions = 3, .believe = 0ms, .forget = 1s};
 
 Record Written(std::string_view key, std::string_view value) {
   Record record;
@@ -108,6 +111,9 @@ TEST_F(Registry, ThatIsAwayOrRefusesUsOrIsNoneIsAskedAgainUntilItAnswers) {
                                   {.status = 403},
                                   {.status = 404, .body = "a proxy's page"},
                                   {.status = 404, .body = R"({"error_code":404})"},
+                                  {.status = 404, .body = "[]"},
+                                  {.status = 404, .body = ""},
+                                  {.raw = kElsewhere},
                                   {.body = "<html>"},
                                   {.body = R"({"schema":7})"},
                                   {.body = R"({"schema":"x","schemaType":"XML"})"},
@@ -116,8 +122,40 @@ TEST_F(Registry, ThatIsAwayOrRefusesUsOrIsNoneIsAskedAgainUntilItAnswers) {
   SchemaCache cache(Options(), kQuick);
   const SchemaCache::Known& known = Wait(cache, 7);
   EXPECT_NE(known.decoder, nullptr) << known.problem;
-  EXPECT_EQ(Lines().size(), 11u);
+  EXPECT_EQ(Lines().size(), 14u) << "each was asked again, and none elsewhere";
   EXPECT_EQ(cache.Trouble(), "");
+}
+
+// From a path where it has given others.
+TEST_F(Registry, WhoseNotFoundIsInAProxysWordsStopsNoWorkerOnceItHasGivenASchema) {
+  Answers("/base/schemas/ids/1", {{.body = R"({"schema":"\"string\""})"}});
+  Answers("/base/schemas/ids/7", {{.status = 404, .body = "a proxy's page"}});
+  SchemaCache cache(Options(), kQuick);
+  EXPECT_EQ(cache.Find(7), nullptr);
+  Soon("the trouble", [&] { return !cache.Trouble().empty(); });
+  EXPECT_NE(Wait(cache, 1).decoder, nullptr);
+  EXPECT_THAT(Wait(cache, 7).problem, HasSubstr("does not know schema id 7"));
+  EXPECT_EQ(cache.Trouble(), "");
+}
+
+TEST_F(Registry, IsAskedOnceForAnIdBelowOneThatItKnows) {
+  Answers("/base/schemas/ids/9", {{.body = R"({"schema":"\"string\""})"}});
+  Answers("/base/schemas/ids/7", {{.status = 404, .body = kUnknown}});
+  SchemaCache cache(Options(), kQuick);
+  EXPECT_NE(Wait(cache, 9).decoder, nullptr);
+  EXPECT_NE(Wait(cache, 7).problem, "");
+  EXPECT_EQ(Lines().size(), 2u);
+}
+
+TEST_F(Registry, IsAskedOnceForFurtherUnknownIdsWithinAMinute) {
+  for (const char* id : {"11", "12", "13"}) {
+    Answers(std::string("/base/schemas/ids/") + id, {{.status = 404, .body = kUnknown}});
+  }
+  CachePauses pauses = kQuick;
+  pauses.believe = 60s;
+  SchemaCache cache(Options(), pauses);
+  for (const std::uint32_t id : {11U, 12U, 13U}) EXPECT_NE(Wait(cache, id).problem, "");
+  EXPECT_EQ(Lines().size(), 5u);
 }
 
 TEST_F(Registry, ThatRefusesOneIdGivesTheOthersAllTheSame) {
