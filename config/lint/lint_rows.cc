@@ -87,7 +87,9 @@ class Rows {
     }
     const Selector* by = values_.FindSelector(Path("fence_by"));
     if (by == nullptr) return;
-    if (by->optional) Error("fence_by", "a null cannot be compared: leave the ? out");
+    if (by->optional && (by->kind != Selector::Kind::kRecordJson || !deletes_)) {
+      Error("fence_by", "a null cannot be compared: leave the ? out");
+    }
     if (by->kind == Selector::Kind::kOffset || by->kind == Selector::Kind::kPartition) {
       Error("fence_by",
             "{} orders the log of one partition only: once partitions are added or the topic is "
@@ -128,14 +130,10 @@ class Rows {
     return key == std::set<std::string>{"record_id"} || (!id.empty() && key == id);
   }
 
-  static bool ReadsValue(const Selector& selector) {
-    return selector.kind == Selector::Kind::kJson || selector.kind == Selector::Kind::kValue;
-  }
-
   void LintTombstones() {
     const std::string word = Word("on_null_value");
     const auto id = values_.Selectors("record_id");
-    if (word != "bad" && word != "" && std::ranges::any_of(id, ReadsValue) &&
+    if (word != "bad" && word != "" && std::ranges::any_of(id, &Selector::NeedsValue) &&
         !values_.Given("handler")) {
       findings_.Warning(values_.ValuePlace(Path("on_null_value")), "rows",
                         "{}: {} never happens: a tombstone has no {} for record_id, and is bad; "
@@ -144,15 +142,16 @@ class Rows {
     }
     if (!deletes_) return;
     const Selector* by = values_.FindSelector(Path("fence_by"));
-    if (by != nullptr && ReadsValue(*by)) {
+    if (by != nullptr && by->NeedsValue()) {
       Error("fence_by",
-            "a tombstone has no {}, and on_null_value: delete is fenced too; take header:NAME or "
+            "a tombstone has no {}, and on_null_value: delete is fenced too; take "
+            "record:/POINTER?, which is lower than any where it is missing, header:NAME or "
             "timestamp",
             Shown(values_, Path("fence_by")));
     }
     for (const std::string& name : values_.Strings(Path("key"))) {
       const Text* column = Column(name);
-      if (column == nullptr || !ReadsValue(column->selector)) continue;
+      if (column == nullptr || !column->selector.NeedsValue()) continue;
       findings_.Error(column->at, "rows",
                       "{}.{}: a tombstone has no {}, and on_null_value: delete needs the columns "
                       "of key; take key or header:NAME",

@@ -32,9 +32,10 @@ constexpr std::array<Word, 10> kWords{{{"position", Selector::Kind::kPosition},
                                        {"worker", Selector::Kind::kWorker}}};
 
 // What their argument follows.
-constexpr std::array<Word, 3> kPrefixes{{{"header:", Selector::Kind::kHeader},
+constexpr std::array<Word, 4> kPrefixes{{{"header:", Selector::Kind::kHeader},
                                          {"json:", Selector::Kind::kJson},
-                                         {"key:", Selector::Kind::kKeyJson}}};
+                                         {"key:", Selector::Kind::kKeyJson},
+                                         {"record:", Selector::Kind::kRecordJson}}};
 
 template <typename Int>
 void AppendInt(Int value, std::string& out) {
@@ -92,8 +93,7 @@ tl::expected<Selector, std::string> Selector::Parse(std::string_view text) {
 }
 
 std::string Selector::InWords() const {
-  const bool bare =
-      (kind == Kind::kJson || kind == Kind::kKeyJson) && argument.empty() && !optional;
+  const bool bare = ReadsJson() && argument.empty() && !optional;
   return bare ? Text() + " (the whole of it)" : Text();
 }
 
@@ -124,10 +124,11 @@ std::string_view Part(const Selector& selector) {
 
 struct Evaluator::Impl {
   RecordContext context;
-  JsonReader json;  // of the value
-  bool json_begun = false;
-  JsonReader key;
-  bool key_begun = false;
+  struct Part {
+    JsonReader json;
+    bool begun = false;
+  };
+  Part value, key, record;
   std::string text;  // of AppendAsJson and Digest
   std::optional<JsonType> type;
   bool absent = false;
@@ -139,26 +140,28 @@ Evaluator::~Evaluator() = default;
 void Evaluator::Begin(const RecordContext& context) {
   FENCEPOST_CHECK(context.record != nullptr, "no record to evaluate");
   impl_->context = context;
-  impl_->json_begun = impl_->key_begun = false;
+  for (Impl::Part* part : {&impl_->value, &impl_->key, &impl_->record}) part->begun = false;
 }
 
 std::optional<JsonType> Evaluator::type() const { return impl_->type; }
 bool Evaluator::absent() const { return impl_->absent; }
 
-const std::optional<std::string_view>& Evaluator::Value() const {
+const std::optional<std::string_view>& Evaluator::Bytes(Selector::Kind kind) const {
   const RecordContext& context = impl_->context;
-  return context.value != nullptr ? *context.value : context.record->value;
+  if (kind == Selector::Kind::kKeyJson) return context.record->key;
+  const bool made = context.value != nullptr && kind != Selector::Kind::kRecordJson;
+  return made ? *context.value : context.record->value;
 }
 
 JsonReader* Evaluator::Json(Selector::Kind kind) {
-  const bool of_key = kind == Selector::Kind::kKeyJson;
-  const std::optional<std::string_view>& text = of_key ? impl_->context.record->key : Value();
+  const std::optional<std::string_view>& text = Bytes(kind);
   if (!text) return nullptr;
-  JsonReader& reader = of_key ? impl_->key : impl_->json;
-  bool& begun = of_key ? impl_->key_begun : impl_->json_begun;
-  if (!begun) reader.Begin(*text);
-  begun = true;
-  return &reader;
+  Impl::Part& part = kind == Selector::Kind::kKeyJson      ? impl_->key
+                     : kind == Selector::Kind::kRecordJson ? impl_->record
+                                                           : impl_->value;
+  if (!part.begun) part.json.Begin(*text);
+  part.begun = true;
+  return &part.json;
 }
 
 tl::expected<bool, std::string> Evaluator::AppendJson(const Selector& selector, Form form,
@@ -187,9 +190,8 @@ tl::expected<bool, std::string> Evaluator::NoValue(const Selector& selector) con
 tl::expected<bool, std::string> Evaluator::Found(const Selector& selector, const JsonReader& reader,
                                                  JsonFound found) const {
   const std::string_view part = Part(selector);
-  const Record& record = *impl_->context.record;
-  const auto& bytes = part == "key" ? record.key : Value();
-  const bool made = impl_->context.value != nullptr && part != "key";
+  const auto& bytes = Bytes(selector.kind);
+  const bool made = impl_->context.value != nullptr && &bytes == impl_->context.value;
   const std::string whose = made ? "handler's answer" : std::string(part);
   if (found == JsonFound::kMalformed) {
     const bool utf16 = reader.problem().find("UTF-16") != std::string::npos;
@@ -218,7 +220,7 @@ tl::expected<std::optional<std::uint64_t>, std::string> Evaluator::Digest(
     if (!found) return tl::unexpected(found.error());
     return *found ? std::optional(digest) : std::nullopt;
   };
-  if (selector.kind == Selector::Kind::kJson || selector.kind == Selector::Kind::kKeyJson) {
+  if (selector.ReadsJson()) {
     JsonReader* reader = Json(selector.kind);
     if (reader == nullptr) return or_null(NoValue(selector));
     return or_null(Found(selector, *reader, reader->Digest(selector.argument, digest)));
@@ -244,6 +246,7 @@ tl::expected<void, std::string> Evaluator::AppendAsJson(const Selector& selector
   switch (selector.kind) {
     case Selector::Kind::kJson:
     case Selector::Kind::kKeyJson:
+    case Selector::Kind::kRecordJson:
       return null_unless(AppendJson(selector, Form::kJson, out));
     case Selector::Kind::kPartition:
     case Selector::Kind::kOffset:
@@ -278,6 +281,7 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
       FENCEPOST_CHECK(false, "position is for record_id only, see Identifier");
     case Selector::Kind::kJson:
     case Selector::Kind::kKeyJson:
+    case Selector::Kind::kRecordJson:
       return AppendJson(selector, Form::kText, out);
     case Selector::Kind::kPartition:
       AppendInt(origin != nullptr ? origin->partition : context.where->partition, out);
@@ -299,7 +303,7 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
       bytes = record.key;
       break;
     case Selector::Kind::kValue:
-      bytes = Value();
+      bytes = Bytes(Selector::Kind::kValue);
       break;
     case Selector::Kind::kTopic:
       bytes = context.where->topic;

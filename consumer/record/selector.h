@@ -3,14 +3,15 @@
 // with an Evaluator of its own.
 //
 //   key value topic partition offset timestamp record_id token worker header:NAME json:/POINTER
-//   key:/POINTER "=text"
+//   key:/POINTER record:/POINTER "=text"
 //
-// Of several headers of one name the last counts. json: reads the value as JSON, key:/ the key.
-// timestamp is in milliseconds since the Unix epoch. The pointer "" is the whole document. A
-// trailing '?' makes it optional: nothing found is null instead of a bad record; '?default' leaves
-// the column of a table out, where JSON null is null. Numbers keep their digits: what is in the
-// JSON text is what comes out (no doubles on the way). A JSON string comes out unescaped, an object
-// or array as its JSON text, true/false as such, JSON null as null (RFC 8259, RFC 6901).
+// value and json: read what the handler made, record: the value as it was in Kafka. Of several
+// headers of one name the last counts. json: reads the value as JSON, key:/ the key. timestamp is
+// in milliseconds since the Unix epoch. The pointer "" is the whole document. A trailing '?' makes
+// it optional: nothing found is null instead of a bad record; '?default' leaves the column of a
+// table out, where JSON null is null. Numbers keep their digits: what is in the JSON text is what
+// comes out (no doubles on the way). A JSON string comes out unescaped, an object or array as its
+// JSON text, true/false as such, JSON null as null (RFC 8259, RFC 6901).
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ namespace fencepost::consumer {
 
 inline constexpr std::string_view kSelectorForms =
     "a selector is one of key, value, topic, partition, offset, timestamp, record_id, token, "
-    "worker, header:NAME, json:/POINTER, key:/POINTER (each with ? at the end where null is fine), "
-    "or \"=text\"";
+    "worker, header:NAME, json:/POINTER, key:/POINTER, record:/POINTER (each with ? at the end "
+    "where null is fine), or \"=text\"";
 // What somebody most likely meant who wrote this instead of a selector: JSONPath ($.a.b), or a name
 // in the value. Empty: nobody knows.
 std::string LikelySelector(std::string_view text);
@@ -49,6 +50,7 @@ struct Selector {
     kHeader,
     kJson,
     kKeyJson,
+    kRecordJson,
     kConstant
   };
   Kind kind = Kind::kPosition;
@@ -61,6 +63,14 @@ struct Selector {
   [[nodiscard]] std::string Text() const;  // the text that Parse takes
   // The same within a sentence: `json:` with what it selects, which its colon would run into.
   [[nodiscard]] std::string InWords() const;
+  // It reads JSON by its pointer.
+  [[nodiscard]] bool ReadsJson() const {
+    return kind == Kind::kJson || kind == Kind::kKeyJson || kind == Kind::kRecordJson;
+  }
+  // A tombstone has nothing for it.
+  [[nodiscard]] bool NeedsValue() const {
+    return kind == Kind::kValue || kind == Kind::kJson || (kind == Kind::kRecordJson && !optional);
+  }
   bool operator==(const Selector&) const = default;
 };
 
@@ -74,7 +84,7 @@ struct RecordContext {
   std::uint64_t token = 0;
   std::string_view worker;
   // What `value` and `json:` read instead of the record's own value (a handler's); nullptr: its
-  // own.
+  // own, as `record:` does.
   const std::optional<std::string_view>* value = nullptr;
 };
 
@@ -109,7 +119,7 @@ class Evaluator {
   tl::expected<bool, std::string> Found(const Selector& selector, const JsonReader& reader,
                                         JsonFound found) const;
   tl::expected<bool, std::string> NoValue(const Selector& selector) const;
-  [[nodiscard]] const std::optional<std::string_view>& Value() const;
+  [[nodiscard]] const std::optional<std::string_view>& Bytes(Selector::Kind kind) const;
   JsonReader* Json(Selector::Kind kind);  // nullptr: there is no value, or no key
   struct Impl;
   std::unique_ptr<Impl> impl_;

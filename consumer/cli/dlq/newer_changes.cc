@@ -46,10 +46,6 @@ std::optional<Table> ChangedTable(const consumer::OutputOptions& output) {
       output);
 }
 
-bool ReadsValue(const Selector& selector) {
-  return selector.kind == Selector::Kind::kValue || selector.kind == Selector::Kind::kJson;
-}
-
 }  // namespace
 
 NewerChanges::NewerChanges(const consumer::PipelineOptions& options, LedgerView* ledger)
@@ -59,7 +55,7 @@ NewerChanges::NewerChanges(const consumer::PipelineOptions& options, LedgerView*
   for (const std::string& name : table->rules.key) {
     const auto column = std::ranges::find(table->columns, name, &Column::name);
     if (column == table->columns.end()) continue;
-    if (options.handler.any() && ReadsValue(column->selector)) {
+    if (options.handler.any() && column->selector.NeedsValue()) {
       key_.clear();  // what the handler makes of the record
       return;
     }

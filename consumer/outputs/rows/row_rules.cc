@@ -10,10 +10,6 @@ namespace {
 
 using Kind = Selector::Kind;
 
-bool ReadsValue(const Selector& selector) {
-  return selector.kind == Kind::kValue || selector.kind == Kind::kJson;
-}
-
 std::optional<std::size_t> Place(const std::vector<Column>& columns, const std::string& name) {
   const auto found = std::ranges::find(columns, name, &Column::name);
   if (found == columns.end()) return std::nullopt;
@@ -76,11 +72,11 @@ std::optional<RowProblem> CheckDeletes(const RowShape& shape) {
                       "take it from key, key:/POINTER or header:NAME"};
   };
   for (const std::size_t place : shape.key) {
-    if (ReadsValue(shape.columns[place].selector)) {
+    if (shape.columns[place].selector.NeedsValue()) {
       return problem("on_null_value: delete: the key column", shape.columns[place]);
     }
   }
-  if (shape.fence && ReadsValue(shape.columns[*shape.fence].selector)) {
+  if (shape.fence && shape.columns[*shape.fence].selector.NeedsValue()) {
     return problem("on_null_value: delete: the fence column", shape.columns[*shape.fence]);
   }
   return std::nullopt;

@@ -257,5 +257,30 @@ TEST(JsonReader, SurvivesEveryMutilatedDocument) {
   EXPECT_GT(counts[static_cast<int>(JsonFound::kMalformed)], 1000);
 }
 
+TEST(Selectors, ReadTheValueOfKafkaWhateverAHandlerMadeOfIt) {
+  Record record;
+  record.value = R"({"source":{"lsn":9007199254740993},"after":{"id":1}})";
+  const std::optional<std::string_view> made = R"({"id":1})";
+  const TopicPartition where{.topic = "t"};
+  Evaluator evaluator;
+  evaluator.Begin({.record = &record, .where = &where, .value = &made});
+  std::string text;
+  const auto of = [&](const char* selector) -> std::string {
+    text.clear();
+    const auto found = evaluator.Append(Selector::Parse(selector).value(), text);
+    return !found ? "! " + found.error() : *found ? text : "null";
+  };
+  EXPECT_EQ(of("record:/source/lsn"), "9007199254740993");
+  EXPECT_EQ(of("json:/id"), "1");
+  EXPECT_EQ(of("record:/after/id"), "1");
+  EXPECT_EQ(of("json:/source/lsn?"), "null");
+  EXPECT_EQ(of("record:/id"), "! record:/id finds nothing in the value");
+  record.value.reset();
+  evaluator.Begin({.record = &record, .where = &where, .value = &made});
+  EXPECT_EQ(of("record:/source/lsn?"), "null");
+  EXPECT_EQ(of("record:/source/lsn"),
+            "! record:/source/lsn finds nothing: the record has no value");
+}
+
 }  // namespace
 }  // namespace fencepost::consumer
