@@ -53,7 +53,8 @@ tl::expected<void, OutputError> KafkaOutput::Prepare() {
     }
   }
   const auto since = Clock::now();
-  auto step = live_.producer->Init(kTurn);
+  TransactionStep step;  // once: librdkafka refuses a second start
+  if (!live_.started) step = live_.producer->Init(kTurn);
   while (step.kind == Kind::kAgain && !GiveUp(since)) step = live_.producer->Init(kTurn);
   if (step.kind == Kind::kAgain)
     return tl::unexpected(OutputError{.error = ErrorOfInit(Who(), step)});
@@ -62,6 +63,7 @@ tl::expected<void, OutputError> KafkaOutput::Prepare() {
     live_.Drop();
     return tl::unexpected(error);
   }
+  live_.started = true;
   if (auto found = CheckTopic(live_.topic.get(), "output.kafka.topic"); !found) return found;
   if (live_.dead_letters != nullptr) {
     if (auto found = CheckTopic(live_.dead_letters.get(), "dead_letter.topic"); !found) {

@@ -67,10 +67,11 @@ class KafkaOutput final : public Output {
   struct Live {
     std::unique_ptr<TransactionalProducer> producer;
     rdkafka::Topic topic, dead_letters;  // must go before the producer does
-    bool ready = false;                  // transactions are started, the topics are there
+    bool started = false;                // transactions are
+    bool ready = false;                  // and the topics and schemas are there
 
     void Drop() {
-      ready = false;
+      started = ready = false;
       topic.reset();
       dead_letters.reset();
       producer.reset();
