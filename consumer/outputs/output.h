@@ -5,7 +5,8 @@
 // effects only for rows that were inserted, then a classification of the rest. A
 // transaction whose COMMIT was not answered is resolved only by writing the same items again: the
 // caller does that, so Write must tell the failure and never guess. Nor does it search for the
-// record that a failure is about: write_retry.h does.
+// record that a failure is about, but for refusals where it is asked to (WriteRequest::apart):
+// write_retry.h does.
 #pragma once
 
 #include <chrono>
@@ -48,6 +49,8 @@ struct OutputError {
   bool unanswered = false;  // of Write: the transaction was sent, and may be committed yet
   // kRefused, kTooSlow: the server's own words, which may quote a record: for its dead letter.
   std::string detail;
+  // kRefused: the same for refusals for the same reason, as far as the database tells them apart.
+  std::string kind{};
   // Not fatal, of Write and Lookup: the items or ids whose log cannot be compared yet, by their
   // places, ascending. The others can be written or looked up without them.
   std::vector<std::size_t> later{};

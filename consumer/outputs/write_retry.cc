@@ -28,6 +28,16 @@ constexpr std::size_t kMostSlow = 3;     // records alone, each of which takes s
 constexpr std::size_t kFirstGrowth = 8;  // transactions at the limit, then it grows by a quarter
 constexpr std::size_t kLastGrowth = 1024;
 constexpr std::size_t kMostAlone = 10'000;
+constexpr std::chrono::minutes kReread{1};
+constexpr std::size_t kMostKinds = 100;
+
+WriteOutcome BadAlone(const OutputError& error, DeadLetterReason reason) {
+  const std::string& detail = error.detail.empty() ? error.error.what : error.detail;
+  return {.result = WriteResult::kBadRecord,
+          .detail = OneLine(detail, kDetailBytes),
+          .reason = reason,
+          .shown = OneLine(error.error.what, kDetailBytes)};
+}
 
 }  // namespace
 
@@ -40,7 +50,7 @@ WriteRetry::WriteRetry(std::size_t max_records, std::size_t most_in_a_row)
       backoff_(kFirstBackoff) {}
 
 void WriteRetry::Begin(std::uint64_t batch, std::uint64_t answered,
-                       const std::vector<WriteItem>& items) {
+                       const std::vector<WriteItem>& items, locking::Instant now) {
   FENCEPOST_CHECK(batch > batch_ && answered < batch, "batches come in their order");
   batch_ = batch;
   items_ = &items;
@@ -56,7 +66,10 @@ void WriteRetry::Begin(std::uint64_t batch, std::uint64_t answered,
   put_off_.clear();
   suspects_.clear();
   slow_suspects_ = conflicts_ = locked_in_row_ = 0;
-  catalog_reread_ = reconnect_ = something_written_ = handed_back_ = left_out_ = finished_ = false;
+  now_ = now;
+  reread_for_.clear();
+  catalog_reread_ = reconnect_ = apart_ = false;
+  something_written_ = handed_back_ = left_out_ = finished_ = false;
   backoff_ = kFirstBackoff;
   wait_ = Wait(0);
   trouble_.clear();
@@ -96,6 +109,7 @@ WriteRetry::Step WriteRetry::Next() {
     step.kind = Step::Kind::kWrite;
     step.items = current_ = work_.front();
     step.reconnect = std::exchange(reconnect_, false);
+    step.apart = apart_;
   }
   return step;
 }
@@ -169,17 +183,29 @@ void WriteRetry::OnWritten(std::vector<WriteOutcome> outcomes) {
   FENCEPOST_CHECK(outcomes.size() == current_.size(), "one outcome an item");
   backoff_ = kFirstBackoff;
   conflicts_ = locked_in_row_ = 0;
+  const bool apart = std::exchange(apart_, false);
+  const auto took = [](const WriteOutcome& one) {
+    return one.result == WriteResult::kCommitted && one.took_rows;
+  };
+  const bool took_rows = std::ranges::any_of(outcomes, took);
   std::size_t decided = 0;
-  bool took_rows = false;
   for (std::size_t i = 0; i < current_.size(); ++i) {
-    if (outcomes[i].result == WriteResult::kNotWritten) continue;
+    WriteOutcome& outcome = outcomes[i];
+    if (outcome.result == WriteResult::kNotWritten) continue;
     ++decided;
-    took_rows |= outcomes[i].result == WriteResult::kCommitted && outcomes[i].took_rows;
-    Decide(current_[i], std::move(outcomes[i]));
+    const bool refused = outcome.result == WriteResult::kBadRecord &&
+                         outcome.reason == DeadLetterReason::kOutput && apart;
+    if (refused && took_rows) OnGuilty();
+    if (refused && !took_rows) {
+      OnAlone(current_[i], std::move(outcome));
+    } else {
+      Decide(current_[i], std::move(outcome));
+    }
   }
   if (decided == 0) WaitForService();
   if (decided == current_.size()) GrowIfFull();
   if (took_rows) OnTableAccepts();
+  if (put_off_.empty() && !WithinMaxConsecutive()) Sample(kSamples);
 }
 
 // The table takes records: so what was refused before is to blame for it itself. It counts at once
@@ -187,6 +213,7 @@ void WriteRetry::OnWritten(std::vector<WriteOutcome> outcomes) {
 // just have been fixed.
 void WriteRetry::OnTableAccepts() {
   const bool sure = WithinMaxConsecutive();
+  if (!suspects_.empty()) OnGuilty();
   for (const std::size_t item : suspects_) {
     states_[item] = sure || tries_[item] > 0 ? State::kDecided : State::kRecheck;
   }
@@ -238,20 +265,36 @@ void WriteRetry::WaitForService() {
 
 void WriteRetry::OnRefused(const OutputError& error) {
   refusal_ = error;
-  if (!catalog_reread_) {
+  const bool again = std::exchange(apart_, current_.size() > 1);
+  if (MustRereadCatalog(error.kind)) {
     catalog_reread_ = reconnect_ = true;
+    reread_for_ = error.kind;
     return;
   }
-  if (current_.size() > 1) return Split();
-  OnAlone(error, DeadLetterReason::kOutput);
+  if (again) return Split();
+  if (current_.size() > 1) return;
+  OnAlone(current_.front(), BadAlone(error, DeadLetterReason::kOutput));
   if (put_off_.empty() && !WithinMaxConsecutive()) Sample(kSamples);
+}
+
+bool WriteRetry::MustRereadCatalog(const std::string& kind) const {
+  if (catalog_reread_) return false;
+  const auto last = reread_.find(kind);
+  return last == reread_.end() || now_ - last->second >= kReread;
+}
+
+// The refusal that the catalog was read again for was a record's.
+void WriteRetry::OnGuilty() {
+  if (reread_for_.empty()) return;
+  if (reread_.size() >= kMostKinds) reread_.clear();
+  reread_.insert_or_assign(std::exchange(reread_for_, {}), now_);
 }
 
 void WriteRetry::OnTooSlow(const OutputError& error) {
   if (current_.size() > 1) return HalveLimit();
   if (++tries_[current_.front()] < 2) return;
   refusal_ = error;
-  OnAlone(error, DeadLetterReason::kTimeout);
+  OnAlone(current_.front(), BadAlone(error, DeadLetterReason::kTimeout));
   // Each takes the whole statement_timeout, twice.
   if (++slow_suspects_ > kMostSlow && put_off_.empty()) Sample(kSlowSamples);
 }
@@ -276,20 +319,16 @@ void WriteRetry::OnLocked(const OutputError& error) {
 }
 
 // A record failed by itself.
-void WriteRetry::OnAlone(const OutputError& error, DeadLetterReason reason) {
-  const std::size_t item = current_.front();
-  const std::string& detail = error.detail.empty() ? error.error.what : error.detail;
+void WriteRetry::OnAlone(std::size_t item, WriteOutcome outcome) {
   const bool accused = states_[item] == State::kRecheck;
-  Decide(item, {.result = WriteResult::kBadRecord,
-                .detail = OneLine(detail, kDetailBytes),
-                .reason = reason,
-                .shown = OneLine(error.error.what, kDetailBytes)});
+  Decide(item, std::move(outcome));
   if (accused) return;
   states_[item] = State::kSuspect;
   suspects_.push_back(item);
 }
 
 void WriteRetry::Split() {
+  apart_ = false;
   const Items part = current_;
   const auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
   work_.front().assign(middle, part.end());
@@ -299,6 +338,7 @@ void WriteRetry::Split() {
 // --- how much at a time ------------------------------------------------------------------------
 
 void WriteRetry::HalveLimit() {
+  apart_ = false;
   limit_ = std::max<std::size_t>(current_.size() / 2, 1);
   full_in_row_ = 0;
   if (std::exchange(grown_, false)) grow_after_ = std::min(grow_after_ * 2, kLastGrowth);
@@ -344,6 +384,7 @@ void WriteRetry::Finish() {
     run_.Fill();
     return GiveUp(std::move(error));
   }
+  if (!suspects_.empty()) OnGuilty();
   run_.Count(suspects_.size());
   for (const std::size_t item : suspects_) states_[item] = State::kDecided;
   suspects_.clear();
@@ -394,8 +435,9 @@ tl::expected<std::vector<WriteOutcome>, OutputError> WriteStep(Output& output,
       return tl::unexpected(std::move(prepared.error()));
     }
   }
-  if (step.items.size() == request.items.size()) return output.Write(request);
-  WriteRequest part{.items = {}, .offsets = request.offsets, .epoch = request.epoch};
+  if (step.items.size() == request.items.size() && !step.apart) return output.Write(request);
+  WriteRequest part{
+      .items = {}, .offsets = request.offsets, .epoch = request.epoch, .apart = step.apart};
   for (const std::size_t item : step.items) part.items.push_back(request.items[item]);
   return output.Write(part);
 }
@@ -404,7 +446,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> WriteAtOnce(Output& output,
                                                                  const WriteRequest& request,
                                                                  std::uint64_t batch,
                                                                  std::uint64_t answered) {
-  retry.Begin(batch, answered, request.items);
+  retry.Begin(batch, answered, request.items, locking::Instant());
   for (WriteRetry::Step step = retry.Next(); step.kind != WriteRetry::Step::Kind::kDone;
        step = retry.Next()) {
     if (step.kind == WriteRetry::Step::Kind::kWait) continue;

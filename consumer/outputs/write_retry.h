@@ -12,13 +12,16 @@
 // What holds:
 // - Of a chain nothing is written behind an item that was not: neither in its own batch nor in one
 //   that was filled before the flow knew (`answered`). A chain's order is that of its offsets.
-// - A part that is refused is written once more on a new connection with the catalog read again;
-//   refused again, it is halved, down to single records.
+// - A part that is refused is written once more as one transaction that finds all who are refused
+//   alone and commits the others (WriteRequest::apart), on a new connection with the catalog read
+//   again. Of one kind of refusal that is once a minute, where it found a bad record. Where it is
+//   refused again as a whole, it is halved.
 // - A record that is refused alone (or too slow, twice) is bad if the table takes others: one was
-//   committed afterwards, or few were refused since the last that was (RunOfRefusals). Of more, a
-//   few of the others are tried at once. If one is taken, the refused are tried
-//   again, and who is refused again is bad. If none is, the table refuses everything, and nobody is
-//   bad: after a wait all are handed back (kNotWritten), to come again together with newer ones.
+//   committed in the same transaction or afterwards, or few were refused since the last that was
+//   (RunOfRefusals). Of more, a few of the others are tried at once. If one is taken, the refused
+//   are tried again, and who is refused again is bad. If none is, the table refuses everything, and
+//   nobody is bad: after a wait all are handed back (kNotWritten), to come again together with
+//   newer ones.
 // - A part that takes too long is halved, and the limit is remembered; it grows slowly again.
 // - What another session locks is halved too, so that one locked row does not hold up the others;
 //   a locked record is handed back, and tried by itself from then on.
@@ -55,6 +58,7 @@ class WriteRetry {
     Kind kind = Kind::kDone;
     std::vector<std::size_t> items;  // kWrite: indexes in the request, in its order
     bool reconnect = false;          // kWrite: Prepare first, on a new connection
+    bool apart = false;              // kWrite: as WriteRequest::apart
     Wait wait{0};                    // kWait
     // kWait: of nothing but records whose logs cannot be compared yet, so it ends where there is
     // other work.
@@ -69,7 +73,8 @@ class WriteRetry {
 
   // `items` stay good until Take. `answered`: the newest batch whose outcomes were known when this
   // one was filled. Batches come in the order of their numbers.
-  void Begin(std::uint64_t batch, std::uint64_t answered, const std::vector<WriteItem>& items);
+  void Begin(std::uint64_t batch, std::uint64_t answered, const std::vector<WriteItem>& items,
+             locking::Instant now);
   Step Next();
   // Nothing more is written: what has no outcome is handed back.
   void Expire();
@@ -99,8 +104,10 @@ class WriteRetry {
   void HoldBehind(std::size_t item);
   void HandBack(std::size_t item);
   void LeaveOut(const std::vector<std::size_t>& places);
-  void OnAlone(const OutputError& error, DeadLetterReason reason);
+  void OnAlone(std::size_t item, WriteOutcome outcome);
   void OnTableAccepts();
+  void OnGuilty();
+  [[nodiscard]] bool MustRereadCatalog(const std::string& kind) const;
   void Split();
   void OnRefused(const OutputError& error);
   void OnLocked(const OutputError& error);
@@ -125,6 +132,8 @@ class WriteRetry {
   Wait pause_;            // before a batch is handed back of which nothing was taken
   std::map<std::uint64_t, std::vector<Held>> held_;  // by chain; one a batch
   std::set<std::string, std::less<>> alone_;         // ids that were locked: tried by themselves
+  // By kind of refusal: the catalog was read again for it, and it was a record's after all.
+  std::map<std::string, locking::Instant> reread_;
 
   // Of this batch.
   std::uint64_t batch_ = 0;
@@ -140,8 +149,11 @@ class WriteRetry {
   std::size_t slow_suspects_ = 0;
   std::size_t conflicts_ = 0;       // deadlocks in a row
   std::size_t locked_in_row_ = 0;   // parts, since one was written
+  locking::Instant now_{};          // as it began
+  std::string reread_for_;          // the kind of refusal
   bool catalog_reread_ = false;     // the catalog, after a refusal
   bool reconnect_ = false;          // the next step
+  bool apart_ = false;              // the first part of work_
   bool something_written_ = false;  // of this batch
   bool handed_back_ = false;        // something, and not for its chain's sake
   bool left_out_ = false;           // something whose log cannot be compared yet

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -14,6 +16,7 @@ constexpr milliseconds kFirstBackoff{50};
 constexpr milliseconds kMaxBackoff{5000};
 constexpr milliseconds kLeastWait{10};  // before what was left out is tried again
 constexpr milliseconds kBetweenNotes{30'000};
+constexpr milliseconds kBetweenRefusals{60'000};
 constexpr std::size_t kPruneBatch = 1000;
 
 }  // namespace
@@ -105,7 +108,7 @@ bool Writer::PrepareUntilUp() {
 
 // False: it was stopped, or can never write again; what is queued behind must not be written then.
 bool Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
-  retry_.Begin(batch->id, batch->answered, batch->request.items);
+  retry_.Begin(batch->id, batch->answered, batch->request.items, locking::BootClock::now());
   bool answered = false;
   for (;;) {
     if (locking::BootClock::now() >= batch->until) retry_.Expire();
@@ -139,6 +142,8 @@ bool Writer::WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& an
   if (taken) outcomes = std::vector<WriteOutcome>(step.items.size());
   if (outcomes) {
     answered = true;
+    ++batches_;
+    if (step.apart) NoteRefusals();
     observer_->OnWrite(steady_clock::now() - before, step.items.size());
     retry_.OnWritten(std::move(*outcomes));
     return true;
@@ -153,7 +158,7 @@ bool Writer::WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& an
   // The search for the record that is refused is no trouble of the output's.
   const bool search = error.failure == WriteFailure::kRefused && !error.fatal;
   answered |= search;
-  if (!search) observer_->OnRetry(RetryStage::kOutput);
+  observer_->OnRetry(RetryStage::kOutput);
   if (!search && !ReportUnlessFatal(Doing::kWrite, error)) return false;
   retry_.OnFailed(error);
   return WaitUnlessStopped(milliseconds(0));
@@ -188,6 +193,19 @@ void Writer::NoteLater(const OutputError& error) {
   if (now < note_later_at_) return;
   note_later_at_ = now + kBetweenNotes;
   observer_->OnNote(locking::Severity::kWarn, "topic_not_compared", error.error.Line());
+}
+
+// It is what makes a slow output slow, where it is often.
+void Writer::NoteRefusals() {
+  ++searched_;
+  const auto now = steady_clock::now();
+  if (now < note_refusals_at_) return;
+  note_refusals_at_ = now + kBetweenRefusals;
+  observer_->OnNote(
+      locking::Severity::kWarn, "output_refusals",
+      fmt::format("{} of the last {} batches were written once more to find the records that the "
+                  "output refuses, which takes time: see the dead letters of reason output",
+                  std::exchange(searched_, 0), std::exchange(batches_, 0)));
 }
 
 bool Writer::ReportUnlessFatal(Doing doing, const OutputError& error) {

@@ -76,6 +76,7 @@ class Writer {
   // Not while there is work of other partitions.
   bool WaitLeftOut(const WriteBatch& batch, std::chrono::milliseconds wait);
   void NoteLater(const OutputError& error);
+  void NoteRefusals();
   void Tell(Doing doing, const std::string& trouble);  // "": none
   bool PruneIfDue();                                   // false: the output can never write again
 
@@ -89,6 +90,9 @@ class Writer {
   std::optional<std::string> reason_;    // as was told last; "": up
   std::chrono::steady_clock::time_point prune_at_;
   std::chrono::steady_clock::time_point note_later_at_;  // again
+  // Since the last note of them: batches, and those that were written once more for a refusal.
+  std::size_t batches_ = 0, searched_ = 0;
+  std::chrono::steady_clock::time_point note_refusals_at_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -27,6 +27,8 @@ void RunMemoryBench(const Options& options);
 void RunNodeMemoryBench(const Options& options);
 // /metrics with 1,000 partitions: built in this process, and fetched over HTTP.
 void RunScrapeBench(const Options& options);
+// Shares of records that are refused, by the database or before it, beside a clean topic.
+void RunDirtyBench(const Options& options);
 // How the rate from Kafka to PostgreSQL changes with one thing that grows: a measurement for each
 // point, without a floor. Throws std::invalid_argument for a curve that does not exist.
 void RunGrowthBench(const Options& options);

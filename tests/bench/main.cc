@@ -18,12 +18,13 @@ const std::map<std::string, void (*)(const Options&)>& Measurements() {
       {"pipeline", &RunPipelineBench}, {"kafka", &RunKafkaBench},
       {"handler", &RunHandlerBench},   {"latency", &RunLatencyBench},
       {"memory", &RunMemoryBench},     {"node-memory", &RunNodeMemoryBench},
-      {"growth", &RunGrowthBench},     {"scrape", &RunScrapeBench}};
+      {"growth", &RunGrowthBench},     {"scrape", &RunScrapeBench},
+      {"dirty", &RunDirtyBench}};
   return all;
 }
 
 void AddOptions(CLI::App& app, Options& options) {
-  app.add_option("CURVE", options.curves, "of growth; none: all");
+  app.add_option("CURVE", options.curves, "of growth; of dirty a pipeline, 0 to 5; none: all");
   app.add_option("--rounds", options.rounds, "of each side")->check(CLI::Range(1, 1000));
   app.add_option("--seconds", options.seconds, "of one side in one round, where time bounds it")
       ->check(CLI::Range(0.1, 3600.0));

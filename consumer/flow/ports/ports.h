@@ -115,6 +115,9 @@ struct WriteRequest {
   // Kafka output: sent in the transaction, on behalf of this assignment. Others leave it alone.
   std::vector<SourceOffset> offsets;
   AssignmentEpoch epoch = 0;
+  // The records were refused together. Those that are refused alone get kBadRecord, reason kOutput,
+  // and the others are committed, all in one transaction. An output that cannot does as without it.
+  bool apart = false;
 };
 
 enum class WriteResult : std::uint8_t {

@@ -1,11 +1,21 @@
 #include "consumer/outputs/ledger/ledger_output.h"
 
+#include <algorithm>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "consumer/outputs/ledger/position_batch.h"
+#include "consumer/outputs/ledger/refusal_search.h"
 #include "consumer/outputs/ledger/table_check.h"
+#include "consumer/record/text.h"
 
 namespace fencepost::consumer {
+namespace {
+
+constexpr std::size_t kDetailBytes = 1000;
+
+}  // namespace
 
 LedgerOutput::LedgerOutput(std::string pipeline, std::string worker, OutputTerms terms,
                            int max_records, tl::expected<RowShape, RowProblem> shape)
@@ -50,12 +60,12 @@ tl::expected<std::vector<WriteOutcome>, OutputError> LedgerOutput::Write(
   }
   if (terms_.by_position && !PositionBatch::AllArePositions(items, outcomes)) return outcomes;
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  if (auto filled = FillRows(items, outcomes); !filled) return tl::unexpected(filled.error());
+  if (auto filled = FillRows(request, outcomes); !filled) return tl::unexpected(filled.error());
   if (rows_.size() == 0) return outcomes;
   if (terms_.by_position) {
     if (auto same = CheckLogs(items); !same) return tl::unexpected(same.error());
   }
-  if (auto done = WriteRows(outcomes); !done) {
+  if (auto done = request.apart ? WriteApart(outcomes) : WriteRows(outcomes); !done) {
     if (done.error().failure == WriteFailure::kUnavailable) CloseAfter(done.error());
     return tl::unexpected(std::move(done.error()));
   }
@@ -90,12 +100,100 @@ LedgerTerms LedgerOutput::AskedOf(bool was_there) const {
           .missing = missing};
 }
 
-LedgerOutput::Answer<void> LedgerOutput::FillRows(const std::vector<WriteItem>& items,
-                                                  Outcomes& outcomes) {
-  auto filled = rows_.Fill(items, outcomes, Cells());
+LedgerOutput::Answer<void> LedgerOutput::FillRows(const WriteRequest& request, Outcomes& outcomes) {
+  using enum BatchRows::Refused;
+  auto filled = rows_.Fill(request.items, outcomes, Cells(), request.apart ? kApart : kTogether);
   if (filled) return {};
-  return tl::unexpected(Refusal({.error = {"output_refused", filled.error(), Where(), ""}},
-                                WriteFailure::kRefused, filled.error()));
+  OutputError error{.error = {"output_refused", filled.error(), Where(), ""},
+                    .kind = filled.error()};
+  return tl::unexpected(Refusal(std::move(error), WriteFailure::kRefused, filled.error()));
+}
+
+LedgerOutput::Records LedgerOutput::Fresh(Known known, Outcomes& outcomes) const {
+  Records fresh;
+  Records order(rows_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [this](std::size_t record) { return rows_.index(record); });
+  std::set<std::uint64_t> held;
+  for (const std::size_t record : order) {
+    WriteOutcome& outcome = outcomes[rows_.index(record)];
+    const std::uint64_t chain = rows_.item(record).chain;
+    if (held.contains(chain)) {
+      outcome.result = WriteResult::kNotWritten;
+    } else if (known[record]) {
+      outcome = std::move(*known[record]);
+      if (chain != 0 && outcome.result == WriteResult::kIdConflict) held.insert(chain);
+    } else {
+      outcome.took_rows = rows_.takes_rows(record);
+      fresh.push_back(record);
+    }
+  }
+  return fresh;
+}
+
+LedgerOutput::Answer<void> LedgerOutput::WriteApart(Outcomes& outcomes) {
+  Why why;
+  if (auto done = ApartSteps(outcomes, why); !done) {
+    RollBack();
+    return done;
+  }
+  for (auto& [record, error] : why) {
+    rows_.Select({record});
+    Explain(error);
+    outcomes[rows_.index(0)] = {.result = WriteResult::kBadRecord,
+                                .detail = OneLine(error.detail, kDetailBytes),
+                                .reason = DeadLetterReason::kOutput,
+                                .shown = OneLine(error.error.what, kDetailBytes)};
+  }
+  return {};
+}
+
+LedgerOutput::Answer<void> LedgerOutput::ApartSteps(Outcomes& outcomes, Why& why) {
+  const bool by_types = std::ranges::any_of(outcomes, [](const WriteOutcome& outcome) {
+    return outcome.result == WriteResult::kBadRecord;
+  });
+  std::vector<std::uint64_t> chains;
+  Records index;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    const std::uint64_t chain = rows_.item(record).chain;
+    chains.push_back(chain == 0 && shape_->ordered() ? RefusalSearch::kInOrder : chain);
+    index.push_back(rows_.index(record));
+  }
+  auto known = BeginApart();
+  if (!known) return tl::unexpected(known.error());
+  RefusalSearch search(Fresh(std::move(*known), outcomes), std::move(chains), by_types);
+  if (auto done = SearchApart(search, why); !done) return done;
+  for (const std::size_t record : search.left()) {
+    outcomes[index[record]].result = WriteResult::kNotWritten;
+  }
+  Records written;
+  for (std::size_t record = 0; record < index.size(); ++record) {
+    const bool none = outcomes[index[record]].result == WriteResult::kNotWritten;
+    if (!none && !why.contains(record)) written.push_back(record);
+  }
+  rows_.Select(written);
+  if (terms_.by_position) changes_.Narrow(rows_);
+  if (!written.empty()) return EndApart();
+  RollBack();
+  return {};
+}
+
+LedgerOutput::Answer<void> LedgerOutput::SearchApart(RefusalSearch& search, Why& why) {
+  for (auto parts = search.Next(); !parts.empty(); parts = search.Next()) {
+    auto refusals = WriteParts(parts);
+    if (!refusals) return tl::unexpected(refusals.error());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      rows_.Select(parts[i]);
+      auto& refusal = (*refusals)[i];
+      if (!refusal) {
+        search.OnTaken(i);
+        continue;
+      }
+      search.OnRefused(i, rows_.Quoted(refusal->detail));
+      if (parts[i].size() == 1) why[parts[i].front()] = std::move(*refusal);
+    }
+  }
+  return {};
 }
 
 LedgerOutput::Answer<void> LedgerOutput::CheckLogs(const std::vector<WriteItem>& items) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "consumer/outputs/rows/row_rules.h"
 
 namespace fencepost::consumer {
+
+class RefusalSearch;
 
 class LedgerOutput : public Output {
  public:
@@ -57,6 +60,21 @@ class LedgerOutput : public Output {
   // One transaction with all of rows_, and, by position, of changes_, which is told the rows as
   // they were under their locks.
   virtual Answer<void> WriteRows(Outcomes& outcomes) = 0;
+  // The same with each part behind a savepoint (RefusalSearch), in these steps; after an error, and
+  // where nothing is taken, EndApart is not called, and RollBack is.
+  using Records = std::vector<std::size_t>;  // of rows_
+  // By record of rows_: what is to be said of one that is done; nullopt: it is new.
+  using Known = std::vector<std::optional<WriteOutcome>>;
+  virtual Answer<Known> BeginApart() = 0;
+  // Of each part, why it was refused; nullopt: it was taken. Parts are selected in rows_ on the
+  // way.
+  using Refusals = std::vector<std::optional<OutputError>>;
+  virtual Answer<Refusals> WriteParts(const std::vector<Records>& parts) = 0;
+  // rows_ and, by position, changes_ are what was taken, and what was done before.
+  virtual Answer<void> EndApart() = 0;
+  virtual void RollBack() = 0;
+  // Of the only record of rows_, once the transaction is over: which column it is about.
+  virtual void Explain(OutputError& /*refusal*/) {}
   virtual Answer<Entries> LookUpIds(const std::vector<std::string>& ids) = 0;
   virtual Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) = 0;
   virtual Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) = 0;
@@ -71,7 +89,10 @@ class LedgerOutput : public Output {
   // `was_there`: an earlier connection had the ledger.
   [[nodiscard]] LedgerTerms AskedOf(bool was_there) const;
   // rows_, from these items.
-  Answer<void> FillRows(const std::vector<WriteItem>& items, Outcomes& outcomes);
+  Answer<void> FillRows(const WriteRequest& request, Outcomes& outcomes);
+  // Those that are new, in the order of the request; the others have their outcomes. Behind an id
+  // conflict nothing of its chain is new.
+  Records Fresh(Known known, Outcomes& outcomes) const;
   // By position, before a transaction of rows_: fills changes_, and asks whether the logs of its
   // partitions are those that their rows know.
   Answer<void> CheckLogs(const std::vector<WriteItem>& items);
@@ -96,6 +117,10 @@ class LedgerOutput : public Output {
 
  private:
   Answer<void> PrepareIfNeedBe();
+  using Why = std::map<std::size_t, OutputError>;  // by record: it was refused alone
+  Answer<void> WriteApart(Outcomes& outcomes);
+  Answer<void> ApartSteps(Outcomes& outcomes, Why& why);
+  Answer<void> SearchApart(RefusalSearch& search, Why& why);
   // After such an error the next call connects again and reads the catalogue again: the operator
   // may have corrected the schema.
   void CloseAfter(const OutputError& error);

@@ -299,6 +299,14 @@ std::optional<WriteOutcome> PositionChanges::DoneBefore(std::size_t record,
   return memory_.DoneBefore(*row, item);
 }
 
+void PositionChanges::Narrow(const BatchRows& rows) {
+  std::map<PositionKey, std::optional<PositionRow>> before;
+  for (std::size_t i = 0; i < before_.size(); ++i) before[parts()[i].key] = std::move(before_[i]);
+  batch_.Fill(rows);
+  before_.clear();
+  for (const PositionPart& part : parts()) before_.push_back(std::move(before[part.key]));
+}
+
 std::vector<PositionChanges::Change> PositionChanges::Changed(std::string_view now) const {
   std::vector<Change> changes;
   for (std::size_t i = 0; i < before_.size(); ++i) {

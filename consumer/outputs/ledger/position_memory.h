@@ -184,6 +184,8 @@ class PositionChanges {
 
   // --- under the locks, in this order ---
   void OnLocked(std::vector<std::optional<PositionRow>> rows) { before_ = std::move(rows); }
+  // Only these of its records are written after all.
+  void Narrow(const BatchRows& rows);
   // What is to be said of a record that was done before; nullopt: it is new, and counts as done.
   [[nodiscard]] std::optional<WriteOutcome> DoneBefore(std::size_t record,
                                                        const WriteItem& item) const;

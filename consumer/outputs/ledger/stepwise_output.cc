@@ -1,9 +1,6 @@
 #include "consumer/outputs/ledger/stepwise_output.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "consumer/flow/ports/ledger_duplicate.h"
@@ -61,27 +58,50 @@ StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::LockChanges() {
   return known;
 }
 
-// Behind an id conflict nothing of its chain is written.
-StepwiseOutput::Records StepwiseOutput::Fresh(Known known, Outcomes& outcomes) const {
-  Records fresh;
-  Records order(rows_.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, {}, [this](std::size_t record) { return rows_.index(record); });
-  std::set<std::uint64_t> held;
-  for (const std::size_t record : order) {
-    WriteOutcome& outcome = outcomes[rows_.index(record)];
-    const std::uint64_t chain = rows_.item(record).chain;
-    if (held.contains(chain)) {
-      outcome.result = WriteResult::kNotWritten;
-    } else if (known[record]) {
-      outcome = std::move(*known[record]);
-      if (chain != 0 && outcome.result == WriteResult::kIdConflict) held.insert(chain);
-    } else {
-      outcome.took_rows = rows_.takes_rows(record);
-      fresh.push_back(record);
-    }
+StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::BeginApart() {
+  if (auto begun = Begin(); !begun) return tl::unexpected(begun.error());
+  return terms_.by_position ? LockChanges() : LockRecords();
+}
+
+StepwiseOutput::Answer<StepwiseOutput::Refusals> StepwiseOutput::WriteParts(
+    const std::vector<Records>& parts) {
+  Refusals refusals;
+  for (const Records& part : parts) {
+    rows_.Select(part);
+    auto refusal = WritePart();
+    if (!refusal) return tl::unexpected(refusal.error());
+    refusals.push_back(std::move(*refusal));
   }
-  return fresh;
+  return refusals;
+}
+
+// All of rows_, as new.
+StepwiseOutput::Answer<std::optional<OutputError>> StepwiseOutput::WritePart() {
+  if (auto set = Execute("SAVEPOINT fencepost"); !set) return tl::unexpected(set.error());
+  Records records(rows_.size());
+  std::iota(records.begin(), records.end(), 0);
+  Answer<void> done;
+  if (!terms_.by_position) done = InsertIds(records);
+  if (done) done = WriteEffects(records);
+  std::optional<OutputError> refusal;
+  if (!done) {
+    const OutputError& error = done.error();
+    if (error.failure != WriteFailure::kRefused || error.retry_at_once) {
+      return tl::unexpected(error);
+    }
+    refusal = error;
+    done = Execute("ROLLBACK TO SAVEPOINT fencepost");
+  }
+  if (done) done = Execute("RELEASE SAVEPOINT fencepost");
+  if (!done) return tl::unexpected(done.error());
+  return refusal;
+}
+
+StepwiseOutput::Answer<void> StepwiseOutput::EndApart() {
+  if (terms_.by_position) {
+    if (auto stored = StorePositions(changes_.Changed(Time())); !stored) return stored;
+  }
+  return Commit();
 }
 
 StepwiseOutput::Answer<std::size_t> StepwiseOutput::TakeBack(const Parts& parts) {

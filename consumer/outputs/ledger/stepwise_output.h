@@ -18,12 +18,10 @@ namespace fencepost::consumer {
 class StepwiseOutput : public LedgerOutput {
  protected:
   using LedgerOutput::LedgerOutput;
-  using Records = std::vector<std::size_t>;  // of rows_
-
   // --- the steps of a transaction ---
   virtual Answer<void> Begin() = 0;
   virtual Answer<void> Commit() = 0;
-  virtual void RollBack() = 0;
+  virtual Answer<void> Execute(const char* sql) = 0;  // of a savepoint
   // As LookUpIds, under the rows' locks. The ids are in byte order.
   virtual Answer<Entries> LockIds(const std::vector<std::string>& ids) = 0;
   virtual Answer<void> InsertIds(const Records& fresh) = 0;
@@ -51,17 +49,17 @@ class StepwiseOutput : public LedgerOutput {
   virtual Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) = 0;
 
  private:
-  // By record of rows_: what is to be said of one that is done; nullopt: it is new.
-  using Known = std::vector<std::optional<WriteOutcome>>;
   Answer<void> WriteRows(Outcomes& outcomes) final;
+  Answer<Known> BeginApart() final;
+  Answer<Refusals> WriteParts(const std::vector<Records>& parts) final;
+  Answer<void> EndApart() final;
+  Answer<std::optional<OutputError>> WritePart();
   Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) final;
   Answer<std::size_t> TakeBack(const Parts& parts) final;
   Answer<void> Steps(Outcomes& outcomes);
   Answer<std::size_t> TakeBackSteps(const Parts& parts);
   Answer<Known> LockRecords();
   Answer<Known> LockChanges();
-  // The records that are new, in the order of the request.
-  Records Fresh(Known known, Outcomes& outcomes) const;
 
   std::string prune_from_;     // where the next window of pruning begins
   bool prune_behind_ = false;  // behind that time, not at it

@@ -153,7 +153,8 @@ OutputError ToOutputError(const MysqlFailure& failure, std::string where) {
                     .what = failure.Shown(),
                     .where = std::move(where),
                     .hint = std::move(hint)},
-          .retry_at_once = WorthRetryingAtOnce(failure)};
+          .retry_at_once = WorthRetryingAtOnce(failure),
+          .kind = fmt::format("{} {}", failure.code, failure.sqlstate)};
 }
 
 }  // namespace fencepost::consumer

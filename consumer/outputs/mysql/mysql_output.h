@@ -103,6 +103,7 @@ class MysqlOutput final : public StepwiseOutput {
 
   Answer<void> Begin() override { return Run("START TRANSACTION READ WRITE"); }
   Answer<void> Commit() override;
+  Answer<void> Execute(const char* sql) override { return Run(sql); }
   void RollBack() override;
   Answer<void> WriteEffects(const Records& fresh) override;
   // After a statement that wrote these: which had no effect, since the table has a higher fence.

@@ -18,6 +18,12 @@ std::size_t Characters(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
+// Another has written a row of the ledger since it was read, or a trigger drops those of ours.
+bool IsOfLedger(const PgFailure& failure) {
+  return failure.table == kLedgerTable ||
+         failure.text.find("fencepost: the ledger took") != std::string::npos;
+}
+
 // postgres_rest told it, in the third place after BEGIN and the write.
 bool IsIdConflict(const PgFailure& failure) {
   return failure.kind == PgFailure::Kind::kServer && failure.answered == 2 &&
@@ -27,17 +33,23 @@ bool IsIdConflict(const PgFailure& failure) {
 }  // namespace
 
 OutputError PostgresOutput::Refused(const PgFailure& failure) {
-  const auto column = RefusedColumn(failure);
-  OutputError error = Refusal(ToOutputError(failure, Where()), FailureOf(failure), failure.text,
-                              column, column ? target_.columns[*column].declared : "");
+  OutputError error = Refusal(ToOutputError(failure, Where()), FailureOf(failure), failure.text);
   error.unanswered = failure.kind != PgFailure::Kind::kServer;
+  Explain(error);
   return error;
 }
 
-// Of a single row: the first column whose type does not take its cell. (Constraints are told by
-// PostgreSQL itself.)
-std::optional<std::size_t> PostgresOutput::RefusedColumn(const PgFailure& failure) {
-  const bool data = failure.kind == PgFailure::Kind::kServer && failure.sqlstate.starts_with("22");
+void PostgresOutput::Explain(OutputError& refusal) {
+  const auto column = RefusedColumn(refusal);
+  if (!column) return;
+  std::string detail = std::move(refusal.detail);
+  refusal = Refusal(std::move(refusal), WriteFailure::kRefused, std::move(detail), column,
+                    target_.columns[*column].declared);
+}
+
+// (Constraints are told by PostgreSQL itself.)
+std::optional<std::size_t> PostgresOutput::RefusedColumn(const OutputError& refusal) {
+  const bool data = refusal.failure == WriteFailure::kRefused && refusal.kind.starts_with("22");
   if (!data || rows_.size() != 1 || rows_.rows(0) != 1) return std::nullopt;
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
     const PgColumn& to = target_.columns[column];
@@ -91,6 +103,10 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
             ForLedger(target_, sql::postgres_insert_positions), keys);
     prepare(lock_statement_, "fencepost_lock", ForLedger(target_, sql::postgres_lock_positions),
             keys);
+    std::vector<Oid> ranges = keys;
+    ranges.push_back(kTextArrayOid);
+    prepare(read_statement_, "fencepost_read", ForLedger(target_, sql::postgres_read_positions),
+            ranges);
   } else {
     prepare(rest_statement_, "fencepost_rest", ForLedger(target_, sql::postgres_rest),
             {kTextOid, kBoolOid});
@@ -134,6 +150,67 @@ PostgresOutput::Answer<bool> PostgresOutput::WriteNew(Outcomes& outcomes) {
   if (FailureOf(failure) != WriteFailure::kRefused) return tl::unexpected(Refused(failure));
   careful_ = kCarefulFor;
   return false;
+}
+
+// By id, what is known is looked up before: a row that comes in between refuses its record, which
+// is told apart by the table. The transaction of rows that were found writes to the log, so that
+// its COMMIT waits for the standbys that their own may still wait for.
+PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::BeginApart() {
+  if (terms_.by_position) return LockPositions();
+  std::vector<std::string> ids;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    ids.emplace_back(rows_.item(record).record_id);
+  }
+  const auto entries = LookUpIds(ids);
+  if (!entries) return tl::unexpected(entries.error());
+  Known known(rows_.size());
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    const auto& entry = (*entries)[record];
+    if (entry)
+      known[record] = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record));
+  }
+  auto begun = connection_.BeginApart({});
+  if (!begun) return tl::unexpected(Refused(begun.error()));
+  if (std::ranges::any_of(known, [](const auto& one) { return one.has_value(); })) {
+    auto logged = connection_.Query("SELECT pg_logical_emit_message(true, 'fencepost', '')");
+    if (!logged) return tl::unexpected(Refused(logged.error()));
+  }
+  return known;
+}
+
+PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
+    const std::vector<Records>& parts) {
+  const auto failures = connection_.SendParts(parts.size(), [&](std::size_t part) {
+    rows_.Select(parts[part]);
+    return terms_.by_position ? FilledPositionWrite(Ranges::kNone) : FilledWrite(Ids::kNew);
+  });
+  if (!failures) return tl::unexpected(Refused(failures.error()));
+  Refusals refusals;
+  for (const auto& failure : *failures) {
+    auto& refusal = refusals.emplace_back();
+    if (!failure) continue;
+    refusal = Refusal(ToOutputError(*failure, Where()), FailureOf(*failure), failure->text);
+    if (IsOfLedger(*failure)) return RowIsGone(/*at_once=*/true);
+    if (refusal->failure != WriteFailure::kRefused || refusal->retry_at_once) {
+      return tl::unexpected(std::move(*refusal));
+    }
+  }
+  return refusals;
+}
+
+PostgresOutput::Answer<void> PostgresOutput::EndApart() {
+  std::vector<PgConnection::Step> steps;
+  if (terms_.by_position) {
+    rows_.Select({});
+    steps.push_back(FilledPositionWrite(Ranges::kDone));
+  }
+  const auto done = connection_.CommitApart(steps);
+  if (!done) return tl::unexpected(Refused(done.error()));
+  return {};
+}
+
+void PostgresOutput::RollBack() {
+  if (connection_.open()) (void)connection_.RollBack();
 }
 
 // Pruned or forgotten meanwhile. What was committed is found as our own when it is written again.

@@ -25,6 +25,8 @@ constexpr seconds kConnectLimit{15};
 // Above statement_timeout, so that the server's own, clearer error comes first where it can answer.
 constexpr seconds kCallLimit{30};
 
+constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
 void IgnoreNotice(void* /*unused*/, const PGresult* /*notice*/) {}
 
 // Parameters as libpq takes them.
@@ -118,6 +120,7 @@ PgFailure PgConnection::ServerFailure(const PGresult* result, Sent sent) const {
         .append(" (SQLSTATE " + failure.sqlstate + ")");
   }
   failure.text = Redacted(std::move(failure.text));
+  failure.table = field(PG_DIAG_TABLE_NAME);
   if (sent == Sent::kRecords && !failure.sqlstate.empty()) {
     failure.shown = Redacted(WithoutRecord({.sqlstate = failure.sqlstate,
                                             .message = field(PG_DIAG_MESSAGE_PRIMARY),
@@ -279,29 +282,29 @@ tl::expected<void, PgFailure> PgConnection::PrepareStatement(const char* name,
   return {};
 }
 
+bool PgConnection::SendWords(const char* sql) {
+  return PQsendQueryParams(connection_, sql, 0, nullptr, nullptr, nullptr, nullptr, 0) != 0;
+}
+
+bool PgConnection::SendStep(const Step& step) {
+  const ParamArrays arrays(step.params);
+  return PQsendQueryPrepared(connection_, step.statement, arrays.size(), arrays.values.data(),
+                             arrays.lengths.data(), arrays.formats.data(), 0) != 0;
+}
+
 // libpq keeps what is under 8 KiB until the flush, so all that follows the first statement's arrays
 // leaves in the same send as their tail: a client that freezes here has either sent COMMIT too, or
 // the server has not begun the first statement and holds no locks.
-bool PgConnection::SendSteps(const std::vector<Step>& steps) {
-  constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-  if (PQsendQueryParams(connection_, kBegin, 0, nullptr, nullptr, nullptr, nullptr, 0) == 0) {
-    return false;
-  }
-  for (const Step& step : steps) {
-    const ParamArrays arrays(step.params);
-    if (PQsendQueryPrepared(connection_, step.statement, arrays.size(), arrays.values.data(),
-                            arrays.lengths.data(), arrays.formats.data(), 0) == 0) {
-      return false;
-    }
-  }
-  return PQsendQueryParams(connection_, "COMMIT", 0, nullptr, nullptr, nullptr, nullptr, 0) != 0 &&
-         PQpipelineSync(connection_) != 0;
-}
-
-tl::expected<std::vector<PgResult>, PgFailure> PgConnection::Transact(
-    const std::vector<Step>& steps) {
+tl::expected<std::vector<PgResult>, PgFailure> PgConnection::InOneGo(const char* before,
+                                                                     const std::vector<Step>& steps,
+                                                                     const Words& behind) {
   if (!open()) return tl::unexpected(Broken());
-  if (PQenterPipelineMode(connection_) == 0 || !SendSteps(steps)) return tl::unexpected(Broken());
+  const bool sent = PQenterPipelineMode(connection_) != 0 &&
+                    (before == nullptr || SendWords(before)) &&
+                    std::ranges::all_of(steps, [&](const Step& step) { return SendStep(step); }) &&
+                    std::ranges::all_of(behind, [&](const char* sql) { return SendWords(sql); }) &&
+                    PQpipelineSync(connection_) != 0;
+  if (!sent) return tl::unexpected(Broken());
   auto answers = Answers(true, Sent::kRecords);
   if (!open()) return answers;
   if (PQexitPipelineMode(connection_) == 0) return tl::unexpected(Broken());
@@ -309,15 +312,57 @@ tl::expected<std::vector<PgResult>, PgFailure> PgConnection::Transact(
     if (auto undone = RollBack(); !undone) return tl::unexpected(undone.error());
     return answers;
   }
-  // BEGIN, the steps, COMMIT. A COMMIT that rolled back is no error to the protocol.
-  if (answers->size() != steps.size() + 2 ||
-      std::string_view(PQcmdStatus(answers->back().get())) != "COMMIT") {
+  const std::size_t words = behind.size() + (before == nullptr ? 0 : 1);
+  // A COMMIT that rolled back is no error to the protocol.
+  const std::string_view last = behind.end()[-1];
+  if (answers->size() != steps.size() + words ||
+      PQcmdStatus(answers->back().get()) != last.substr(0, last.find(' '))) {
     return tl::unexpected(
-        Dropped({PgFailure::Kind::kConnection, "", "COMMIT was not acknowledged"}));
+        Dropped({PgFailure::Kind::kConnection, "", fmt::format("{} was not acknowledged", last)}));
   }
-  answers->erase(answers->begin());
-  answers->pop_back();
+  if (before != nullptr) answers->erase(answers->begin());
+  answers->resize(steps.size());
   return answers;
+}
+
+tl::expected<std::vector<PgResult>, PgFailure> PgConnection::Transact(
+    const std::vector<Step>& steps) {
+  return InOneGo(kBegin, steps, {"COMMIT"});
+}
+
+tl::expected<std::vector<PgResult>, PgFailure> PgConnection::BeginApart(
+    const std::vector<Step>& steps) {
+  return InOneGo(kBegin, steps, {"SET CONSTRAINTS ALL IMMEDIATE", "SAVEPOINT fencepost"});
+}
+
+tl::expected<void, PgFailure> PgConnection::CommitApart(const std::vector<Step>& steps) {
+  const auto answers = InOneGo(nullptr, steps, {"COMMIT"});
+  if (!answers) return tl::unexpected(answers.error());
+  return {};
+}
+
+// After a part that went well the savepoint is behind it, else it is still before it: rolling back
+// to it is right in both cases, and nobody has to look before the next part is sent.
+tl::expected<PgConnection::Parts, PgFailure> PgConnection::SendParts(
+    std::size_t parts, const std::function<Step(std::size_t)>& part) {
+  if (!open()) return tl::unexpected(Broken());
+  bool sent = PQenterPipelineMode(connection_) != 0;
+  for (std::size_t i = 0; i < parts && sent; ++i) {
+    sent = SendStep(part(i)) && SendWords("RELEASE fencepost") &&
+           SendWords("SAVEPOINT fencepost") && PQpipelineSync(connection_) != 0 &&
+           SendWords("ROLLBACK TO fencepost");
+  }
+  if (!sent || PQpipelineSync(connection_) == 0) return tl::unexpected(Broken());
+  Parts failures;
+  for (std::size_t i = 0; i <= parts; ++i) {
+    auto answers = Answers(true, Sent::kRecords);
+    if (!open()) return tl::unexpected(answers.error());
+    failures.push_back(answers ? std::nullopt : std::optional(std::move(answers.error())));
+  }
+  if (PQexitPipelineMode(connection_) == 0) return tl::unexpected(Broken());
+  if (failures.back()) return tl::unexpected(std::move(*failures.back()));
+  failures.pop_back();
+  return failures;
 }
 
 tl::expected<void, PgFailure> PgConnection::RollBack() {

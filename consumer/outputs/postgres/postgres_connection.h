@@ -4,8 +4,10 @@
 
 #include <charconv>
 #include <chrono>
+#include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +55,7 @@ struct PgFailure {
   std::string text;          // may hold parts of a record: for its dead letter
   std::string shown{};       // nothing of any record; empty: nor has `text`
   std::size_t answered = 0;  // kServer: statements of the transaction that went well before it
+  std::string table{};       // of the server
   [[nodiscard]] const std::string& Shown() const { return shown.empty() ? text : shown; }
 };
 
@@ -125,6 +128,15 @@ class PgConnection {
     std::vector<PgParam> params;
   };
   tl::expected<std::vector<PgResult>, PgFailure> Transact(const std::vector<Step>& steps);
+  // The same, of which RollBack or CommitApart is the end. In between each part stands behind a
+  // savepoint, and all are sent in one go; of each its failure, of the kind kServer, after which it
+  // was rolled back, or nullopt. Deferred constraints are checked with each part.
+  tl::expected<std::vector<PgResult>, PgFailure> BeginApart(const std::vector<Step>& steps);
+  using Parts = std::vector<std::optional<PgFailure>>;
+  tl::expected<Parts, PgFailure> SendParts(std::size_t parts,
+                                           const std::function<Step(std::size_t)>& part);
+  tl::expected<void, PgFailure> CommitApart(const std::vector<Step>& steps);
+  tl::expected<void, PgFailure> RollBack();
 
   // Any thread. For shutdown: every call from then on fails at once.
   void Interrupt() { stop_.Stop(); }
@@ -136,13 +148,18 @@ class PgConnection {
   void AddSecret(std::string_view secret);
   tl::expected<void, PgFailure> Handshake(Clock::time_point deadline);
   tl::expected<void, PgFailure> SetUpSession();
-  bool SendSteps(const std::vector<Step>& steps);
+  bool SendWords(const char* sql);
+  bool SendStep(const Step& step);
+  // The steps, with these words before and behind them.
+  using Words = std::initializer_list<const char*>;
+  tl::expected<std::vector<PgResult>, PgFailure> InOneGo(const char* before,
+                                                         const std::vector<Step>& steps,
+                                                         const Words& behind);
   // Records: parts of records were sent, so that what the server says may quote them.
   enum class Sent : std::uint8_t { kNames, kRecords };
   tl::expected<std::vector<PgResult>, PgFailure> Answers(bool pipeline, Sent sent);
   tl::expected<PgResult, PgFailure> LastAnswer(Sent sent = Sent::kNames);
   tl::expected<void, PgFailure> WaitFor(short events, Clock::time_point deadline);
-  tl::expected<void, PgFailure> RollBack();
   PgFailure Broken();  // describes, and drops the connection
   PgFailure Dropped(PgFailure failure);
   PgFailure ServerFailure(const PGresult* result, Sent sent) const;

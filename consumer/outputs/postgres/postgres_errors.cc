@@ -196,7 +196,8 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
                     .what = failure.Shown(),
                     .where = std::move(where),
                     .hint = std::move(hint)},
-          .retry_at_once = WorthRetryingAtOnce(failure)};
+          .retry_at_once = WorthRetryingAtOnce(failure),
+          .kind = fmt::format("{} {}", failure.sqlstate, failure.table)};
 }
 
 }  // namespace fencepost::consumer

@@ -94,6 +94,11 @@ class PostgresOutput final : public LedgerOutput {
   [[nodiscard]] bool Connected() const override { return connection_.open(); }
   CellTypes* Cells() override { return &cells_; }
   Answer<void> WriteRows(Outcomes& outcomes) override;
+  Answer<Known> BeginApart() override;
+  Answer<Refusals> WriteParts(const std::vector<Records>& parts) override;
+  Answer<void> EndApart() override;
+  void RollBack() override;
+  void Explain(OutputError& refusal) override;
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) override;
@@ -117,8 +122,15 @@ class PostgresOutput final : public LedgerOutput {
 
   // --- by position ---
   Answer<void> WritePositions(Outcomes& outcomes);
+  Answer<Known> LockPositions();
   // The ledger's arrays, from changes_. Rows that were not seen on this connection are read.
   Answer<void> FillPositions();
+  // Those of changes_, and of its records in rows_; with `ranges`, which become done, or without.
+  enum class Ranges : std::uint8_t { kNone, kDone };
+  void FillArrays(Ranges ranges);
+  [[nodiscard]] PgConnection::Step FilledPositionWrite(Ranges ranges);
+  // The rows are inserted where they may be missing, and locked.
+  [[nodiscard]] std::vector<PgConnection::Step> LockSteps() const;
   // The first four arrays.
   void FillKeys(const Parts& parts);
   [[nodiscard]] tl::unexpected<OutputError> PositionsRefused(PgFailure failure);
@@ -127,7 +139,8 @@ class PostgresOutput final : public LedgerOutput {
   [[nodiscard]] std::vector<PgParam> Params(std::size_t arrays) const;
   // Of a transaction, or of pruning.
   OutputError Refused(const PgFailure& failure);
-  std::optional<std::size_t> RefusedColumn(const PgFailure& failure);
+  // Of the only row of rows_, the first column whose type does not take its cell.
+  std::optional<std::size_t> RefusedColumn(const OutputError& refusal);
   // Whether the database that was connected still has what it had acknowledged.
   Answer<void> CheckIncarnation();
   // Of a question.
@@ -149,7 +162,7 @@ class PostgresOutput final : public LedgerOutput {
   // again (after a restart, from a topic that is read anew) come many at a time.
   std::size_t careful_ = 0;
   // By position: the names of the statements before the write, and whether a row may be missing.
-  std::string insert_statement_, lock_statement_;
+  std::string insert_statement_, lock_statement_, read_statement_;
   bool insert_ = false;
   // The ledger's: by id four, record ids, tokens, sources and checksums; by position eight,
   // clusters, topics and partitions, ranges, tokens and anchors, then the records' parts and

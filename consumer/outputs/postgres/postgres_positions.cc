@@ -63,7 +63,16 @@ PostgresOutput::Answer<void> PostgresOutput::FillPositions() {
     insert_ = insert_ || !row;
     if (row) memory_.Learn(unknown[i].key, row->anchors);
   }
+  return {};
+}
+
+void PostgresOutput::FillArrays(Ranges ranges) {
+  const Parts& parts = changes_.parts();
   FillKeys(parts);
+  if (ranges == Ranges::kNone) {
+    arrays_[3].Begin(kTextOid, parts.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) arrays_[3].Add(std::string_view("{}"));
+  }
   arrays_[4].Begin(kInt8Oid, parts.size());
   arrays_[5].Begin(kTextOid, parts.size());
   for (const PositionPart& part : parts) {
@@ -73,20 +82,51 @@ PostgresOutput::Answer<void> PostgresOutput::FillPositions() {
   arrays_[6].Begin(kInt8Oid, rows_.size());
   arrays_[7].Begin(kInt8Oid, rows_.size());
   for (std::size_t record = 0; record < rows_.size(); ++record) {
-    arrays_[6].Add(std::uint64_t{changes_.part(record) + 1});
-    arrays_[7].Add(static_cast<std::uint64_t>(changes_.offset(record)));
+    arrays_[6].Add(std::uint64_t{changes_.part(rows_.place(record)) + 1});
+    arrays_[7].Add(static_cast<std::uint64_t>(changes_.offset(rows_.place(record))));
   }
-  return {};
+}
+
+PgConnection::Step PostgresOutput::FilledPositionWrite(Ranges ranges) {
+  FillArrays(ranges);
+  PgConnection::Step write = WriteStep(Ids::kAny);
+  for (std::size_t i = 0; i < kRowArrays; ++i) write.params.push_back(arrays_[i].Param());
+  AddRows(write);
+  return write;
+}
+
+std::vector<PgConnection::Step> PostgresOutput::LockSteps() const {
+  std::vector<PgConnection::Step> steps;
+  if (insert_) steps.push_back({insert_statement_.c_str(), Params(3)});
+  steps.push_back({lock_statement_.c_str(), Params(3)});
+  return steps;
+}
+
+// Known: what of the ranges was done before, in the rows' order; changes_ learns the rows.
+PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::LockPositions() {
+  if (auto filled = FillPositions(); !filled) return tl::unexpected(filled.error());
+  FillKeys(changes_.parts());
+  std::vector<PgConnection::Step> steps = LockSteps();
+  steps.push_back({read_statement_.c_str(), Params(4)});
+  auto answers = connection_.BeginApart(steps);
+  if (!answers) return PositionsRefused(std::move(answers.error()));
+  const PgResult& answer = answers->back();
+  FENCEPOST_CHECK(PQntuples(answer.get()) == static_cast<int>(changes_.parts().size()),
+                  "a row a partition");
+  PositionMemory::Rows before;
+  for (int i = 0; i < PQntuples(answer.get()); ++i) before.emplace_back(RowOf(answer, i));
+  changes_.OnLocked(std::move(before));
+  Known known;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    known.push_back(changes_.DoneBefore(record, rows_.item(record)));
+  }
+  return known;
 }
 
 PostgresOutput::Answer<void> PostgresOutput::WritePositions(Outcomes& outcomes) {
   if (auto filled = FillPositions(); !filled) return filled;
-  PgConnection::Step write = WriteStep(Ids::kAny);
-  for (std::size_t i = 0; i < kRowArrays; ++i) write.params.push_back(arrays_[i].Param());
-  AddRows(write);
-  std::vector<PgConnection::Step> steps;
-  if (insert_) steps.push_back({insert_statement_.c_str(), Params(3)});
-  steps.push_back({lock_statement_.c_str(), Params(3)});
+  PgConnection::Step write = FilledPositionWrite(Ranges::kDone);
+  std::vector<PgConnection::Step> steps = LockSteps();
   steps.push_back(std::move(write));
   auto answers = connection_.Transact(steps);
   if (!answers) return PositionsRefused(std::move(answers.error()));

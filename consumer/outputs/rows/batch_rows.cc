@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -111,23 +112,55 @@ void BatchRows::Clear() {
   rows_.clear();
   records_.clear();
   keys_.clear();
+  filled_.clear();
+  bytes_ = 0;
   one_row_each_ = true;
+}
+
+bool BatchRows::AddRecord(const WriteItem& item, std::size_t index, std::size_t first_row,
+                          std::size_t begin) {
+  const std::size_t rows = rows_.size() - first_row;
+  if (rows != 1 || rows_[first_row].deletes || rows_[first_row].omits) one_row_each_ = false;
+  const std::size_t source = text_.size();
+  text_ += SourceText(*item.where, item.record->offset);
+  records_.push_back(
+      {.item = &item,
+       .index = index,
+       .first_row = first_row,
+       .rows = rows,
+       .bytes = text_.size() - begin + item.record_id.size() + 64 * std::max<std::size_t>(rows, 1),
+       .source = {.at = source, .size = text_.size() - source, .null = false}});
+  bytes_ += records_.back().bytes;
+  if (bytes_ <= kMostBytes || records_.size() == 1) return true;
+  records_.pop_back();
+  return false;
 }
 
 tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& items,
                                                 std::vector<WriteOutcome>& outcomes,
-                                                CellTypes* types) {
+                                                CellTypes* types, Refused refused) {
   FENCEPOST_CHECK(items.size() == outcomes.size(), "one outcome an item");
   Clear();
   types_ = types;
   refused_.reset();
+  const bool apart = refused == Refused::kApart;
+  std::set<std::uint64_t> held;
   bool bad = false;
-  std::size_t bytes = 0;
   std::size_t end = 0;
-  for (; end < items.size() && bytes <= kMostBytes; ++end) {
+  const auto refuse = [&](const std::string& why, DeadLetterReason reason) {
+    const std::string line = OneLine(why, 1000);
+    outcomes[end] = {
+        .result = WriteResult::kBadRecord, .detail = line, .reason = reason, .shown = line};
+    if (items[end].chain != 0) held.insert(items[end].chain);
+  };
+  for (; end < items.size() && bytes_ <= kMostBytes; ++end) {
+    const WriteItem& item = items[end];
+    if (apart && held.contains(item.chain)) {
+      outcomes[end].result = WriteResult::kNotWritten;
+      continue;
+    }
     const std::size_t begin = text_.size();
     const std::size_t first_row = rows_.size();
-    const WriteItem& item = items[end];
     auto done =
         ForEachValue(item, [&](const ItemValue& value) { return EvaluateRow(item, value); });
     const bool first = !done || ComesFirst(first_row);
@@ -137,39 +170,64 @@ tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& it
           "several rows of one key, of which a later one leaves a column out");
     }
     if (!done) {
-      outcomes[end] = {.result = WriteResult::kBadRecord,
-                       .detail = OneLine(done.error(), 1000),
-                       .shown = OneLine(done.error(), 1000)};
+      refuse(done.error(), DeadLetterReason::kBadRecord);
       bad = true;
-      continue;
+    } else if (apart && refused_) {
+      refuse(*std::exchange(refused_, std::nullopt), DeadLetterReason::kOutput);
+    } else if (!AddRecord(item, end, first_row, begin)) {
+      break;
     }
-    const std::size_t rows = rows_.size() - first_row;
-    if (rows != 1 || rows_[first_row].deletes || rows_[first_row].omits) one_row_each_ = false;
-    const std::size_t source = text_.size();
-    text_ += SourceText(*item.where, item.record->offset);
-    records_.push_back({.item = &item,
-                        .index = end,
-                        .first_row = first_row,
-                        .rows = rows,
-                        .bytes = text_.size() - begin + item.record_id.size() +
-                                 64 * std::max<std::size_t>(rows, 1),
-                        .source = {.at = source, .size = text_.size() - source, .null = false}});
-    bytes += records_.back().bytes;
-    if (bytes <= kMostBytes || records_.size() == 1) continue;
-    records_.pop_back();
-    break;
   }
   types_ = nullptr;
-  if (bad || refused_) Clear();
-  for (std::size_t i = bad ? 0 : end; i < items.size(); ++i) {
+  const bool none = !apart && (bad || refused_);
+  if (none) Clear();
+  for (std::size_t i = none ? 0 : end; i < items.size(); ++i) {
     if (outcomes[i].result != WriteResult::kBadRecord) {
       outcomes[i].result = WriteResult::kNotWritten;
     }
   }
   Sort();
+  for (std::size_t i = 0; i < records_.size(); ++i) records_[i].place = i;
   // What is bad is told first; the others come again without it.
   if (refused_ && !bad) return tl::unexpected(*refused_);
   return {};
+}
+
+void BatchRows::Select(const std::vector<std::size_t>& places) {
+  if (filled_.empty()) filled_ = records_;
+  records_.clear();
+  for (const std::size_t place : places) records_.push_back(filled_[place]);
+  std::ranges::sort(records_, {}, &Entry::place);
+  Sort();
+}
+
+std::vector<std::size_t> BatchRows::Quoted(std::string_view text) const {
+  const auto quotes = [text](std::string_view cell) {
+    if (cell.empty()) return false;
+    for (auto at = text.find(cell); at != std::string_view::npos; at = text.find(cell, at + 1)) {
+      const std::size_t end = at + cell.size();
+      if (at > 0 && end < text.size() &&
+          std::string_view("\"'( ").find(text[at - 1]) != std::string_view::npos &&
+          std::string_view("\"'),").find(text[end]) != std::string_view::npos) {
+        return true;
+      }
+    }
+    return false;
+  };
+  std::vector<std::size_t> found;
+  std::size_t most = 1;
+  for (const Entry& record : records_) {
+    std::size_t count = 0;
+    const std::size_t first = record.rows == 0 ? 0 : rows_[record.first_row].first_cell;
+    for (std::size_t cell = first; cell < first + record.rows * columns(); ++cell) {
+      count += !cells_[cell].null && quotes(View(cells_[cell])) ? 1 : 0;
+    }
+    if (count < most) continue;
+    if (count > most) found.clear();
+    most = count;
+    found.push_back(record.place);
+  }
+  return found;
 }
 
 void BatchRows::Sort() {

@@ -46,11 +46,21 @@ class BatchRows {
   // without an entry and without blame are kNotWritten.
   //
   // The error is what the types refuse first; no record has an entry then. It blames none, for the
-  // types may be wrong: which records those are is found out as with a refusal of the database
-  // (write_retry.h). It is one line that holds nothing of a record.
+  // types may be wrong, as with a refusal of the database (write_retry.h). It is one line that
+  // holds nothing of a record.
+  //
+  // `apart`: what is refused, by the types with the reason kOutput, leaves the others their
+  // entries, but for those behind it in its chain.
+  enum class Refused : std::uint8_t { kTogether, kApart };
   tl::expected<void, std::string> Fill(const std::vector<WriteItem>& items,
                                        std::vector<WriteOutcome>& outcomes,
-                                       CellTypes* types = nullptr);
+                                       CellTypes* types = nullptr,
+                                       Refused refused = Refused::kTogether);
+  // These records alone, until it is filled again; by their places as they were filled.
+  void Select(const std::vector<std::size_t>& places);
+  [[nodiscard]] std::size_t place(std::size_t record) const { return records_[record].place; }
+  // Those of which `text` quotes the most cells, as databases do: "x", 'x', (x, y). A guess.
+  [[nodiscard]] std::vector<std::size_t> Quoted(std::string_view text) const;
   // Several copies are made of what one transaction holds.
   static constexpr std::size_t kMostBytes = 8u << 20;
 
@@ -116,6 +126,7 @@ class BatchRows {
   struct Entry {
     const WriteItem* item = nullptr;
     std::size_t index = 0;
+    std::size_t place = 0;
     std::size_t first_row = 0;
     std::size_t rows = 0;
     std::size_t bytes = 0;
@@ -126,6 +137,9 @@ class BatchRows {
     return std::string_view(text_).substr(span.at, span.size);
   }
   void Clear();
+  // Of the next item, whose values are evaluated; false: it goes beyond kMostBytes.
+  bool AddRecord(const WriteItem& item, std::size_t index, std::size_t first_row,
+                 std::size_t begin);
   tl::expected<void, std::string> EvaluateRow(const WriteItem& item, const ItemValue& value);
   tl::expected<void, std::string> EvaluateCell(std::size_t column, bool must_stand);
   // Whether nothing of the batch comes before these rows that they need to find in the table: a row
@@ -142,6 +156,8 @@ class BatchRows {
   std::vector<Span> cells_;
   std::vector<Row> rows_;
   std::vector<Entry> records_;
+  std::vector<Entry> filled_;  // all of them, once some are selected
+  std::size_t bytes_ = 0;
   std::vector<std::size_t> by_id_;
   std::unordered_set<std::string> keys_;  // of the rows, where some may leave columns out
   const bool may_omit_;

@@ -82,7 +82,8 @@ OutputError ToOutputError(const SqliteFailure& failure, std::string path) {
     return OutputError{.error = {.code = std::move(code),
                                  .what = failure.Shown(),
                                  .where = std::move(path),
-                                 .hint = std::move(hint)}};
+                                 .hint = std::move(hint)},
+                       .kind = std::to_string(failure.code)};
   };
   switch (failure.code & 0xff) {
     case SQLITE_BUSY:

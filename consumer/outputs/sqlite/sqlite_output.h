@@ -71,6 +71,7 @@ class SqliteOutput final : public StepwiseOutput {
 
   Answer<void> Begin() override;
   Answer<void> Commit() override;
+  Answer<void> Execute(const char* sql) override { return Exec(sql); }
   void RollBack() override;
   Answer<void> WriteEffects(const Records& fresh) override;
   Answer<void> WriteRow(std::size_t record, std::size_t row);

@@ -37,6 +37,7 @@ Stream::Stream(testing::KafkaBroker& kafka, StreamOptions options)
   for (std::int64_t n = 0; n < options_.records; ++n) {
     const StreamOptions::Place place = ByTurns(options_, n);
     std::string value = RecordValue(place.order, place.order % 1000, options_.bytes);
+    if (options_.value) value = options_.value(n, std::move(value));
     unflushed += value.size();
     producer_.Send(options_.topic, place.partition, fmt::format("{}", place.order),
                    std::move(value));

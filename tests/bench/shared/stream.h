@@ -27,6 +27,7 @@ struct StreamOptions {
     std::int32_t partition;
   };
   std::function<Place(std::int64_t n)> place{};
+  std::function<std::string(std::int64_t n, std::string value)> value{};  // instead of the usual
 };
 
 class Stream {

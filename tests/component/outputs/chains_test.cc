@@ -57,6 +57,48 @@ TEST_P(ChainsTest, ALaterChangeOfTheSameKeyWaitsBehindAnIdWithOtherContent) {
   EXPECT_EQ(Ledger(), "a0 a1 b1");
 }
 
+// By id and by position, with more records than one part of the search.
+TEST_P(ChainsTest, EachKeysChangesTakeEffectInOrderUpToTheFirstThatIsRefused) {
+  for (const bool by_position : {false, true}) {
+    Exec("DELETE FROM effects");
+    if (by_position) Exec("DELETE FROM fencepost_ledger");
+    const auto output =
+        Open({.on_conflict = OnConflict::kUpdate, .key = {"id"}}, {.by_position = by_position});
+    constexpr int kKeys = 7;
+    constexpr int kChanges = 140;
+    Batch batch;
+    for (int n = 0; n < kChanges; ++n) {
+      const int key = n % kKeys;
+      // Key 2 ends at its fifth change, key 5 at its first; the others have them all.
+      const bool refused = (key == 2 && n == 4 * kKeys + 2) || n == 5;
+      const std::string id =
+          by_position ? fmt::format("C/orders/3/{}", n + 1000) : fmt::format("c{}", n);
+      batch.Add({.id = id,
+                 .offset = n + 1000,
+                 .value = fmt::format(R"({{"amount":{}}})", refused ? 13 : 100 + n),
+                 .key = fmt::format("k{}-{:03}", key, n),
+                 .chain = static_cast<std::uint64_t>(key + 1)});
+    }
+    const auto results = Results(*output, batch);
+    std::vector<WriteResult> due;
+    for (int n = 0; n < kChanges; ++n) {
+      const int key = n % kKeys;
+      const int last = key == 2 ? 4 * kKeys + 2 : key == 5 ? 5 : kChanges;
+      due.push_back(n < last ? kCommitted : n == last ? kBadRecord : kNotWritten);
+    }
+    EXPECT_EQ(results, due);
+    EXPECT_EQ(Exec("SELECT id FROM effects WHERE id LIKE 'k2%' OR id LIKE 'k5%' ORDER BY id"),
+              "k2-002 k2-009 k2-016 k2-023");
+    EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "104");
+    EXPECT_EQ(Results(*output, batch), [&] {
+      for (WriteResult& result : due) {
+        if (result == kCommitted) result = kOwnEarlier;
+      }
+      return due;
+    }()) << "what was refused is not done, and what was written is";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Databases, ChainsTest, kStores, StoreName);
 
 }  // namespace

@@ -60,6 +60,54 @@ TEST_F(PostgresRefusalsTest, WhatATriggerRaisesForOneRecordRefusesItAloneWhateve
   }
 }
 
+TEST_F(PostgresRefusalsTest, BadRecordsOfOneKindAreFoundOnTheConnectionThatIsThere) {
+  const auto output = Open();
+  WriteRetry retry(output->max_records());
+  const auto bad = [&](std::uint64_t number) {
+    Batch batch;
+    for (int n = 0; n < 500; ++n) {
+      const std::string id = fmt::format("o{}-{:03}", number, n);
+      const std::string amount = n % 100 == 7 ? fmt::format("\"x{}\"", n) : std::to_string(n);
+      batch.Add({.id = id,
+                 .offset = 100 + n,
+                 .value = fmt::format(R"({{"order_id":"{}","amount":{}}})", id, amount)});
+    }
+    const auto outcomes =
+        WriteAtOnce(*output, retry, {.items = batch.items(), .offsets = {}}, number, number - 1);
+    std::string all;
+    for (std::size_t n = 0; outcomes && n < outcomes->size(); ++n) {
+      if ((*outcomes)[n].result == kBadRecord) all += fmt::format("{} ", n);
+    }
+    return all;
+  };
+  const auto session = [&] {
+    return Value(
+        "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE application_name LIKE"
+        " 'fencepost/%' AND datname = current_database()");
+  };
+  EXPECT_EQ(bad(1), "7 107 207 307 407 ");
+  const std::string before = session();
+  EXPECT_EQ(bad(2), "7 107 207 307 407 ");
+  EXPECT_EQ(session(), before);
+  EXPECT_EQ(Value("SELECT count(*) FROM effects"), "990");
+  EXPECT_EQ(Value("SELECT count(*) FROM fencepost_ledger"), "990");
+}
+
+TEST_F(PostgresRefusalsTest, AConstraintThatIsDeferredRefusesItsRecordAlone) {
+  Exec(
+      "CREATE TABLE customers (id text PRIMARY KEY); INSERT INTO customers VALUES ('c1');"
+      "CREATE TABLE buys (order_id text, customer text REFERENCES customers DEFERRABLE INITIALLY"
+      " DEFERRED)");
+  PostgresOptions options = Options();
+  options.table = "buys";
+  options.columns = Columns({{"order_id", "record_id"}, {"customer", "value"}});
+  const auto output = Open(options);
+  const Batch batch{
+      {.id = "a", .value = "c1"}, {.id = "b", .value = "c2"}, {.id = "c", .value = "c1"}};
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kBadRecord, kCommitted));
+  EXPECT_EQ(Value("SELECT string_agg(order_id, ' ' ORDER BY order_id) FROM buys"), "a c");
+}
+
 TEST_F(PostgresRefusalsTest, WhatSpeaksOfTheServerMakesTheRecordsWait) {
   const auto output = Open();
   for (const char* code : {"55000", "53100", "57P01", "58030", "08006", "28000", "25006"}) {

@@ -214,7 +214,7 @@ void SimWriter::Begin() {
                       item.record->epoch});
   }
   world_.checks.OnBatch(batch_->request);
-  retry_.Begin(batch_->id, batch_->answered, batch_->request.items);
+  retry_.Begin(batch_->id, batch_->answered, batch_->request.items, worker_.process().now().boot);
   Go();
 }
 

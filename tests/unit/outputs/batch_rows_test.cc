@@ -97,6 +97,60 @@ TEST(BatchRows, ADeletionReadsKeyAndFenceAlone) {
   EXPECT_EQ(outcomes[0].result, WriteResult::kBadRecord) << "no key, no row to delete";
 }
 
+// Takes no cell that is "x".
+class NoX final : public CellTypes {
+ public:
+  [[nodiscard]] std::string_view Name(std::size_t /*column*/) const override { return "no x"; }
+  tl::expected<void, std::string> Convert(std::size_t /*column*/, std::optional<JsonType> /*type*/,
+                                          std::string& text, std::size_t at) override {
+    if (std::string_view(text).substr(at) != "x") return {};
+    return tl::unexpected<std::string>("is x");
+  }
+};
+
+TEST(BatchRows, ApartNameWhatTheTypesAndSelectorsRefuseAndHoldTheOthersButThoseBehind) {
+  const Batch batch{{.id = "a", .value = R"({"v":1})", .chain = 1},
+                    {.id = "b", .value = R"({"v":"x"})", .chain = 1},
+                    {.id = "c", .value = R"({"v":1})", .chain = 1},
+                    {.id = "d", .value = "no JSON"},
+                    {.id = "e", .value = R"({"v":2})"}};
+  BatchRows rows = Make(Columns({{"v", "json:/v"}}), {});
+  NoX types;
+  std::vector<WriteOutcome> outcomes(5);
+  ASSERT_TRUE(rows.Fill(batch.items(), outcomes, &types, BatchRows::Refused::kApart));
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows.item(0).record_id, "a");
+  EXPECT_EQ(rows.item(1).record_id, "e");
+  EXPECT_EQ(outcomes[1].result, WriteResult::kBadRecord);
+  EXPECT_EQ(outcomes[1].reason, DeadLetterReason::kOutput);
+  EXPECT_EQ(outcomes[1].detail, "column v (no x) from json:/v is x");
+  EXPECT_EQ(outcomes[2].result, WriteResult::kNotWritten);
+  EXPECT_EQ(outcomes[3].result, WriteResult::kBadRecord);
+  EXPECT_EQ(outcomes[3].reason, DeadLetterReason::kBadRecord);
+}
+
+TEST(BatchRows, AreSelectedByTheirPlacesAndByWhatAnErrorQuotes) {
+  const Batch batch{{.id = "c", .value = R"({"order_id":"c","amount":13})"},
+                    {.id = "a", .value = R"({"order_id":"a","amount":13})"},
+                    {.id = "b", .value = R"({"order_id":"b","amount":"x y"})"}};
+  BatchRows rows = Make(OrderColumns(), {});
+  std::vector<WriteOutcome> outcomes(3);
+  ASSERT_TRUE(rows.Fill(batch.items(), outcomes));
+  using Places = std::vector<std::size_t>;
+  EXPECT_EQ(rows.Quoted(R"(invalid input syntax for type integer: "x y")"), Places{1});
+  EXPECT_EQ(rows.Quoted("Failing row contains (c, 13, new)."), Places{2});
+  EXPECT_EQ(rows.Quoted("value 13 is bad"), Places{});
+  EXPECT_EQ(rows.Quoted("Key (amount)=(13) exists"), (Places{0, 2}));
+  rows.Select({2, 0});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows.item(0).record_id, "a");
+  EXPECT_EQ(rows.item(1).record_id, "c");
+  EXPECT_EQ(rows.place(1), 2u);
+  EXPECT_EQ(rows.cell(1, 1), "13");
+  rows.Select({1});
+  EXPECT_EQ(rows.item(0).record_id, "b");
+}
+
 TEST(RowShape, OrderMattersForAllButPlainInserts) {
   const auto ordered = [](const RowRules& rules) {
     return ShapeOfRows(Columns({{"id", "key"}}), rules).value().ordered();

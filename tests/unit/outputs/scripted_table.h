@@ -66,7 +66,10 @@ class ScriptedTable final : public Output {
   int most_cost = 1 << 30;                             // of one transaction
   bool refuses_all = false;
   bool deletions = false;                   // nothing takes rows
+  bool savepoints = true;                   // it can write apart
+  std::size_t most_refused = 16;            // that it finds apart where it takes none
   std::size_t most_items = 1 << 30;         // a transaction takes the first so many
+  std::string kind;                         // of its refusals
   std::deque<OutputError> failures;         // of the next transactions, before anything else
   std::deque<OutputError> lookup_failures;  // of the next look-ups
   bool unknown = false;                     // too slow is without an answer
@@ -104,6 +107,7 @@ class ScriptedTable final : public Output {
     }
     if (Any(request, unruly)) return Unruly(request);
     const std::size_t size = std::min(request.items.size(), most_items);
+    if (request.apart && savepoints) return Apart(request, size);
     if (auto failed = Failure(request, size)) return tl::unexpected(*failed);
     return Commit(request, size);
   }
@@ -137,9 +141,39 @@ class ScriptedTable final : public Output {
       } else if (refuses_all || refused.contains(id)) {
         error = Failed(WriteFailure::kRefused, "refused");
         error->detail = fmt::format("refused {}", id);
+        error->kind = kind;
       }
     }
     return error;
+  }
+  // Each of the first so many alone, and none behind one that is refused.
+  Outcomes Apart(const WriteRequest& request, std::size_t size) {
+    WriteRequest taken;
+    std::vector<std::size_t> places;
+    std::vector<WriteOutcome> outcomes(request.items.size(), {.result = WriteResult::kNotWritten});
+    std::set<std::uint64_t> held;
+    std::size_t refusals = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      const WriteItem& item = request.items[i];
+      if (item.chain != 0 && held.contains(item.chain)) continue;
+      const auto failed = Failure({.items = {item}, .offsets = {}}, 1);
+      if (failed && failed->failure != WriteFailure::kRefused) return tl::unexpected(*failed);
+      if (!failed) {
+        taken.items.push_back(item);
+        places.push_back(i);
+        continue;
+      }
+      outcomes[i] = {.result = WriteResult::kBadRecord,
+                     .detail = failed->detail,
+                     .reason = DeadLetterReason::kOutput,
+                     .shown = failed->error.what};
+      held.insert(item.chain);
+      if (++refusals == most_refused && taken.items.empty()) return outcomes;
+    }
+    if (auto failed = Failure(taken, taken.items.size())) return tl::unexpected(*failed);
+    const Outcomes written = Commit(taken, taken.items.size());
+    for (std::size_t i = 0; i < places.size(); ++i) outcomes[places[i]] = written->at(i);
+    return outcomes;
   }
   Outcomes Commit(const WriteRequest& request, std::size_t size) {
     std::vector<WriteOutcome> outcomes(request.items.size(), {.result = WriteResult::kNotWritten});
@@ -171,7 +205,7 @@ class PlanRun {
   // The outcomes; waits and reasons are kept.
   std::vector<WriteOutcome> Write(const Items& items, std::uint64_t answered) {
     const WriteRequest request{.items = items.items(), .offsets = {}};
-    retry_.Begin(++batch_, answered, request.items);
+    retry_.Begin(++batch_, answered, request.items, now);
     waits.clear();
     reason.clear();
     for (WriteRetry::Step step = retry_.Next();; step = retry_.Next()) {
@@ -198,6 +232,7 @@ class PlanRun {
 
   std::vector<WriteRetry::Wait> waits;
   std::string reason;
+  locking::Instant now{};
 
  private:
   ScriptedTable& table_;

@@ -25,6 +25,7 @@ class Drawn {
       if (Chance(locked)) table_.locked.insert(id);
       if (Chance(2)) table_.cost[id] = 40;
     }
+    table_.savepoints = Chance(70);
     if (Chance(40)) table_.most_cost = Pick({39, 60, 200});
     if (Chance(40)) table_.most_items = static_cast<std::size_t>(Pick({7, 60, 300}));
   }

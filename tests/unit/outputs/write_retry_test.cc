@@ -32,7 +32,7 @@ TEST_F(WriteRetryTest, AHealthyRequestIsOneTransaction) {
 TEST_F(WriteRetryTest, HandsBackWhatHasNoOutcomeOnceTheTimeOfTheBatchIsOver) {
   const Items items{{1, 7}, {2, 7}, {3}};
   WriteRetry retry(table_.max_records());
-  retry.Begin(1, 0, items.items());
+  retry.Begin(1, 0, items.items(), {});
   retry.Next();
   retry.OnFailed(ScriptedTable::Failed(WriteFailure::kTooSlow));
   ASSERT_THAT(retry.Next().items, ElementsAre(0));
@@ -92,8 +92,64 @@ TEST_F(WriteRetryTest, OneRefusedRecordIsFoundAmongManyAndKeepsTheServersWords) 
   EXPECT_EQ(outcomes[137].detail, "refused 137");
   EXPECT_EQ(outcomes[137].shown, "refused");
   EXPECT_EQ(outcomes[137].reason, DeadLetterReason::kOutput);
-  EXPECT_LE(table_.transactions, 26);
+  EXPECT_EQ(table_.transactions, 2);
   EXPECT_EQ(run_.reason, "");
+}
+
+TEST_F(WriteRetryTest, BadRecordsAreFoundInOneTransactionThatCommitsTheOthers) {
+  for (int i = 0; i < 500; i += 10) table_.refused.insert(i);
+  const auto results = run_.Results(Items::Range(0, 500));
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(results[i], i % 10 == 0 ? kBadRecord : kCommitted) << i;
+  EXPECT_THAT(table_.sizes, ElementsAre(500, 500));
+}
+
+TEST_F(WriteRetryTest, AnOutputThatCannotWriteRecordsApartIsAskedByHalves) {
+  table_.savepoints = false;
+  table_.refused = {137, 400};
+  const auto results = run_.Results(Items::Range(0, 500));
+  EXPECT_EQ(std::ranges::count(results, kBadRecord), 2);
+  EXPECT_EQ(std::ranges::count(results, kCommitted), 498);
+  EXPECT_LE(table_.transactions, 75);
+}
+
+TEST_F(WriteRetryTest, TheCatalogIsReadAgainOnceAMinuteForAKindOfRefusalThatIsARecords) {
+  int next = 0;
+  const auto prepared = [&](const std::string& kind) {
+    table_.kind = kind;
+    table_.prepared = 0;
+    table_.refused = {next + 5};
+    EXPECT_EQ(run_.Results(Items::Range(next, next + 10))[5], kBadRecord);
+    next += 10;
+    return table_.prepared;
+  };
+  EXPECT_EQ(prepared("22P02"), 1);
+  run_.now += 59s;
+  EXPECT_EQ(prepared("22P02"), 0);
+  EXPECT_EQ(prepared("23502"), 1) << "of another kind";
+  run_.now += 1s;
+  EXPECT_EQ(prepared("22P02"), 1) << "the table may have been changed";
+  EXPECT_EQ(prepared("22P02"), 0);
+}
+
+TEST_F(WriteRetryTest, TheCatalogIsReadAgainEachTimeWhereNoRecordWasToBlame) {
+  for (int batch = 0; batch < 2; ++batch) {
+    table_.failures = {ScriptedTable::Failed(WriteFailure::kRefused)};
+    table_.failures.front().kind = "42703";
+    EXPECT_THAT(run_.Results({batch}), ElementsAre(kCommitted));
+  }
+  EXPECT_EQ(table_.prepared, 2);
+}
+
+TEST_F(WriteRetryTest, NothingOfAChainIsWrittenBehindARecordThatIsRefusedApart) {
+  table_.refused = {2};
+  const Items items{{1, 7}, {2, 7}, {3, 7}, {4, 8}};
+  EXPECT_THAT(run_.Results(items), ElementsAre(kCommitted, kBadRecord, kNotWritten, kCommitted));
+  const Items filled_before{{5, 7}, {6, 8}};
+  std::vector<WriteResult> results;
+  for (const WriteOutcome& outcome : run_.Write(filled_before, run_.batch() - 1)) {
+    results.push_back(outcome.result);
+  }
+  EXPECT_THAT(results, ElementsAre(kNotWritten, kCommitted));
 }
 
 TEST_F(WriteRetryTest, OneBadRecordDoesNotStopAQuietTopicButAFurtherElevenInARowDo) {
@@ -332,7 +388,7 @@ TEST(WriteRetryOfOneTransaction, TakesTheOutcomesAsTheyAre) {
     EXPECT_EQ(table.transactions, batch);
   }
   const std::vector<WriteItem> none;
-  retry.Begin(3, 0, none);
+  retry.Begin(3, 0, none, {});
   EXPECT_EQ(retry.Next().kind, WriteRetry::Step::Kind::kWrite) << "offsets alone";
 }
 

@@ -1,0 +1,59 @@
+// Which records of a transaction the database refuses. The transaction is written in parts, each
+// behind a savepoint; a part that is refused is rolled back to it and written once more in smaller
+// parts, down to single records. Sans-IO; one thread.
+//
+//   while (!(parts = search.Next()).empty())
+//     for each part, in this order: write it, then search.OnTaken(place) or search.OnRefused(place)
+//
+// What holds:
+// - A record is refused only alone.
+// - The records of a chain are written in their order, and none behind one that was refused: it is
+//   left.
+// - No part of what Next says depends on another part of it, so all may be sent in one go.
+// - Where nothing is taken, it ends soon after kMostRefused records: the rest is left.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <list>
+#include <set>
+#include <vector>
+
+namespace fencepost::consumer {
+
+class RefusalSearch {
+ public:
+  using Records = std::vector<std::size_t>;
+  static constexpr std::size_t kMostRefused = 16;
+  // A chain whose records keep their order, and nothing more: none waits behind a refused one.
+  static constexpr std::uint64_t kInOrder = std::numeric_limits<std::uint64_t>::max();
+
+  // `records`: those to write, in the order of the request. `chains`: by record; 0: none.
+  // `as_one`: as they are here they were not refused yet.
+  RefusalSearch(Records records, std::vector<std::uint64_t> chains, bool as_one);
+
+  std::vector<Records> Next();
+  // Of the part at this place.
+  void OnTaken(std::size_t place);
+  // `suspects`: those of its records that it may be about; a guess, which only saves parts.
+  void OnRefused(std::size_t place, const Records& suspects = {});
+
+  // Once Next is empty.
+  [[nodiscard]] const Records& left() const { return left_; }
+
+ private:
+  using Parts = std::list<Records>;
+  void Split(Parts::iterator at, const Records& suspects);
+  void Insert(Parts::iterator before, const Records& records, std::size_t parts);
+
+  const std::vector<std::uint64_t> chains_;
+  Parts parts_;  // what is not known yet; those of a chain in its order
+  std::vector<Parts::iterator> sent_;
+  std::set<std::uint64_t> held_;
+  std::size_t refused_ = 0;
+  bool taken_ = false;  // any
+  Records left_;
+};
+
+}  // namespace fencepost::consumer
