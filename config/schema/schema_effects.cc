@@ -79,7 +79,8 @@ std::vector<Key> HttpKeys() {
            {.default_words = "`[2xx]`", .check = CheckStatus, .by_commas = true}),
       http("retry_on", &HttpHandlerOptions::retry_on,
            "Failures that are retried, besides `timeout` and `connection`: `408`, `429`, `5xx`. "
-           "Other statuses fail at once.",
+           "Other statuses fail at once, but for 3xx, 401, 403, 405, 407, 421 and 426: they are "
+           "about the caller, and are retried.",
            {.default_words = "`[408, 429, 5xx]`",
             .check = CheckErrorClass,
             .may_be_empty = true,
@@ -106,16 +107,17 @@ std::vector<Key> RetryKeys() {
       retry("",
             "Retries of a failed handler call. The wait is drawn from 0 to b = `initial` × "
             "`multiplier`^(attempt - 1), at most `max`; a longer `Retry-After` counts instead. "
-            "Other keys do not wait. Outages of the service: "
-            "[handlers](../consumer/handlers/README.md#outages)."),
+            "Other keys do not wait. While the service fails for several records and succeeds for "
+            "none, no record is given up: "
+            "[outages](../consumer/handlers/README.md#outages)."),
       retry("attempts", &RetryOptions::attempts,
-            "Calls at least before a record is given up: it becomes a dead letter, or the pipeline "
-            "stops without `dead_letter`. `1`: no retry. A call that did not reach the service "
-            "does not count.",
+            "A record is given up after so many calls or more: it becomes a dead letter, or the "
+            "pipeline stops without `dead_letter`. `1`: no retry. A call that did not reach the "
+            "service does not count.",
             {.reload = Reload::kLive, .limits = {{"1", "1000"}}, .basic = true}),
       retry("give_up_after", &RetryOptions::give_up_after,
-            "A record is not given up before it has failed for this long, without the time in "
-            "which the service was unavailable for all. `0s`: after `attempts` calls.",
+            "A record is given up once it has failed for this long while others succeeded, or as "
+            "the only one that was tried. `0s`: after `attempts` calls.",
             {.reload = Reload::kLive, .limits = {{"0s", "30d"}}, .basic = true}),
       retry("backoff", "The wait between two calls."),
       retry("backoff.initial", &RetryOptions::initial, "The first wait.",
@@ -130,8 +132,8 @@ std::vector<Key> RetryKeys() {
                           &RetryOptions::jitter),
             "`full`: drawn from 0 to b; `none`: b itself.", {.reload = Reload::kLive}),
       retry("never", &RetryOptions::never,
-            "Errors that are not retried: `404`, `4xx`, or a word such as `timeout`. A class that "
-            "`retry_on` names exactly has priority over a hundred here.",
+            "Errors that are not retried: `404`, `4xx`, or a word such as `timeout`. A status that "
+            "`retry_on` names is retried even if `4xx` or `5xx` is named here.",
             {.reload = Reload::kLive,
              .default_words = "none",
              .check = CheckErrorClass,
@@ -142,9 +144,9 @@ std::vector<Key> RetryKeys() {
       dead("topic", &DeadLetterOptions::topic, "Topic of the same cluster; none of `kafka.topics`.",
            {.check = CheckTopic, .required = true, .basic = true}),
       dead("max_consecutive", &DeadLetterOptions::max_consecutive,
-           "Bad records in a row that become dead letters while none takes effect. Then the others "
-           "wait and the worker is not ready until one does: what all share is a mistake in file, "
-           "table or service. `0`: no limit.",
+           "Records in a row that become dead letters while none takes effect, but for conflicts "
+           "of ids. Then the others wait and the worker is not ready until one does: what all "
+           "share is a mistake in file, table or service. `0`: no limit.",
            {.limits = {{"0", "1000000"}}}),
       dead("on_publish_failure",
            "Partitions pause until the topic takes records again; nothing is dropped.",

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/flow.h"
+#include "consumer/flow/ports/retry.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -144,16 +145,61 @@ void Flow::Withhold(InFlight& in, Now now) {
   locks_.GiveBackFrom(in, now);
   in.BecomeWithheld();
   withheld_.push_back(EntryOf(in, now.boot));
+  if (withheld_again_at_ == Instant::max() && VerdictMayChange(in)) TryWithheldLater(now);
+}
+
+// They are more than are believed: the verdict on each is in doubt.
+bool Flow::ManyWithheld() const {
+  return dead_letter_limiter_.Full() || withheld_.size() > options_.max_consecutive;
+}
+
+bool Flow::VerdictMayChange(const InFlight& in) const {
+  return in.cause == LetterCause::kOutput &&
+         (options_.handler.outside() || in.letter->reason == DeadLetterReason::kOutput);
+}
+
+void Flow::TryAgain(InFlight& in) {
+  in.letter.reset();
+  in.cause.reset();
+  UpdateBytes(in);
+  in.BecomeQueued();
+  work_.Push(&in);
+}
+
+void Flow::TryWithheldLater(Now now) {
+  withheld_again_at_ = now.boot + RetryBackoff(tuning_.retry, ++withheld_tried_, random_());
+}
+
+// Nothing takes effect, and nothing else may come that could: the record that has waited longest is
+// tried again. If it is refused once more, it waits behind the others.
+void Flow::TryWithheld(Now now) {
+  withheld_again_at_ = Instant::max();
+  const auto next = std::ranges::find_if(withheld_, [this](const QueueEntry& entry) {
+    return !entry.Stale() && entry.record->stage() == Stage::kWithheld &&
+           VerdictMayChange(*entry.record);
+  });
+  if (next == withheld_.end()) return;
+  TryWithheldLater(now);
+  if (!ManyWithheld()) return;
+  InFlight& in = *next->record;
+  withheld_.erase(next);
+  TryAgain(in);
 }
 
 // Something took effect, or was a duplicate: the records that waited for that are locked again.
 void Flow::ReleaseWithheld(Now now) {
+  const bool in_doubt = ManyWithheld();
   if (dead_letter_limiter_.EndMoment()) {
     for (const QueueEntry& entry : std::exchange(withheld_, {})) {
       InFlight& in = *entry.record;
       if (in.stage() != Stage::kWithheld || entry.Stale()) continue;
       if (!dead_letter_limiter_.MayPass(*in.cause, in.turn, PassesOffset(in))) {
         withheld_.push_back(entry);
+        continue;
+      }
+      withheld_tried_ = 0;
+      if (in_doubt && VerdictMayChange(in) && dead_letter_limiter_.Free(*in.cause, in.turn)) {
+        TryAgain(in);
         continue;
       }
       in.BecomeQueued();  // it is counted once nothing else is in its way

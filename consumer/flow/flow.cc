@@ -24,7 +24,8 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
                      .finished_behind = options_.max_finished_behind,
                      .hold_after = options_.hold_after}),
       locks_(options_, traits_, core_, observer_, &work_, this),
-      calls_(options_, tuning_, &locks_, &backpressure_, random_, observer_, &actions_) {
+      calls_(options_, tuning_, &locks_, &backpressure_, &dead_letter_limiter_, random_, observer_,
+             &actions_) {
   FENCEPOST_CHECK(options_.block == 1 || (options_.identity.ByPosition() && traits_.write_decides),
                   "a lock of several records is never DONE: their writes must decide");
 }
@@ -41,7 +42,7 @@ void Flow::Step(Now now) {
   Advance(now);
   ReleaseWithheld(now);
   CheckDrained(now);
-  if (backpressure_.records() == 0) CloseIdleCircuit(now);
+  if (backpressure_.records() == 0) LookForProbes(now);
   SendLookups();
   calls_.Start(ready_.empty() && writes_out_ == 0, now);
   SendWrites(now);
@@ -128,6 +129,7 @@ void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
 void Flow::OnTime(Now now) {
   if (now.boot >= commit_at_) Commit(now);
   if (now.boot >= report_at_) Report(now);
+  if (now.boot >= withheld_again_at_) TryWithheld(now);
   if (Planted("dead_letter_without_its_acknowledgement")) {
     for (InFlight& in : pool_) {
       if (in.stage() == Stage::kPublishingDeadLetter) OnDeadLetterPublished(in, now);
@@ -145,7 +147,8 @@ void Flow::OnTime(Now now) {
 }
 
 Instant Flow::NextTime() const {
-  Instant next = std::min({commit_at_, report_at_, calls_.NextTime(), backpressure_.NextTime()});
+  Instant next = std::min(
+      {commit_at_, report_at_, withheld_again_at_, calls_.NextTime(), backpressure_.NextTime()});
   if (drain_) next = std::min(next, drain_->deadline);
   if (!timers_.empty()) next = std::min(next, timers_.top().at);
   if (options_.finality == Finality::kTransaction && !ready_.empty() && writes_out_ == 0) {

@@ -118,9 +118,11 @@ class Flow : private RecordLocks::User {
   void FillStatus(WorkerStatus& status, Now now) const;
   // How often a record was asked what it does next: a measure of work, for tests.
   [[nodiscard]] std::uint64_t advanced() const { return advanced_; }
-  // Why the handler is not called but by one probe at a time: what its service answered last. Empty
+  // Why the handler is not called but by one probe at a time, with what it answered last. Empty
   // while the circuit is closed (state/handler_circuit.h).
   [[nodiscard]] const std::string& HandlerUnavailable() const { return calls_.WhyUnavailable(); }
+  // The record, or how many, that the handler fails for while the circuit is closed. May be empty.
+  [[nodiscard]] const std::string& Failing() const { return failing_; }
   // Every record in flight, in no particular order.
   template <typename Visit>
   void ForEachRecord(Visit visit) const {
@@ -171,7 +173,6 @@ class Flow : private RecordLocks::User {
                          Now now);
   void OnSucceeded(InFlight& record, HandlerValues values);
   void OnFailed(InFlight& record, HandlerFailure failure, std::uint64_t call, bool probe, Now now);
-  void CloseIdleCircuit(Now now);
 
   // dead_letters.cc: what cannot be processed.
   // `shown`: the same as `detail` and `text` without anything of the record (DeadLetter::shown).
@@ -190,6 +191,12 @@ class Flow : private RecordLocks::User {
   void Withhold(InFlight& record, Now now);
   void ReleaseWithheld(Now now);
   void ReleaseOldest(Assignment& partition);
+  // Found bad by what may judge otherwise later: the service behind the handler, or the database.
+  [[nodiscard]] bool VerdictMayChange(const InFlight& record) const;
+  [[nodiscard]] bool ManyWithheld() const;
+  void TryAgain(InFlight& record);
+  void TryWithheldLater(Now now);
+  void TryWithheld(Now now);
   void Publish(InFlight& record, Now now);
   void OnDeadLetterPublished(InFlight& record, Now now);
 
@@ -243,6 +250,8 @@ class Flow : private RecordLocks::User {
   void TellPrunable(Now now);
   void LookForStall(Assignment& partition, Now now);
   void LookForRefusal(Now now);
+  void LookForProbes(Now now);
+  void LookForFailing();
   [[nodiscard]] bool MayTakeEffect() const;
 
   const FlowOptions options_;  // but for what tuning_ has
@@ -284,9 +293,12 @@ class Flow : private RecordLocks::User {
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once
   Instant next_row_lost_note_;
+  Instant withheld_again_at_ = Instant::max();
+  int withheld_tried_ = 0;  // again, since something took effect
   std::size_t given_back_ = 0;
   std::string stalled_;
   std::string refused_;
+  std::string failing_;
 };
 
 }  // namespace fencepost::consumer

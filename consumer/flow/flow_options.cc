@@ -12,7 +12,6 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   flow.finality = FinalityOf(options.output);
   flow.handler = options.handler;
   flow.tuning = TuningOf(options);
-  flow.circuit_failures = options.retry.attempts;
   flow.handler_timeout = options.processing.timeout;
   flow.dead_letters = options.dead_letter.has_value();
   flow.max_consecutive = options.max_consecutive();

@@ -24,7 +24,6 @@ struct FlowOptions {
   Finality finality = Finality::kLedger;
   HandlerOptions handler;
   Tuning tuning;
-  int circuit_failures = 5;  // retryable ones in a row that open the handler's circuit; 0: never
   Millis handler_timeout{5000};
   bool dead_letters = false;                        // there is a topic for them
   std::size_t max_consecutive = kMostInARow;        // bad ones, while nothing takes effect; 0: any

@@ -14,23 +14,23 @@
 namespace fencepost::consumer {
 
 HandlerCalls::HandlerCalls(const FlowOptions& options, const Tuning& tuning, RecordLocks* locks,
-                           const Backpressure* backpressure,
+                           const Backpressure* backpressure, DeadLetterLimiter* limiter,
                            const locking::LockCore::Random& random, ConsumerObserver* observer,
                            FlowActions* actions)
     : options_(options),
       tuning_(tuning),
       locks_(locks),
       backpressure_(backpressure),
+      limiter_(limiter),
       random_(random),
       observer_(observer),
       actions_(actions),
-      circuit_(options.circuit_failures),
-      caller_refused_(options.max_consecutive),
+      circuit_(tuning.retry.attempts),
       rate_limit_(tuning.calls_per_second) {}
 
 void HandlerCalls::OnTuned() {
   rate_limit_.Set(tuning_.calls_per_second);
-  if (options_.circuit_failures != 0) circuit_.SetFailuresToOpen(tuning_.retry.attempts);
+  circuit_.SetFailuresToOpen(tuning_.retry.attempts);
 }
 
 // What calls will make has no size yet: each is expected to make about what the largest of the last
@@ -108,7 +108,7 @@ HandlerCalls::Ended HandlerCalls::OnAnswer(const HandlerAnswer& answer, Now now)
   out_.erase(call);
   const bool probe = circuit_.OnEnd(answer.id);
   if (answer.result) {
-    caller_refused_.End();
+    limiter_->Disprove(LetterCause::kHandler);
     OnHandlerWorks(answer.id, now);
   }
   if (in->call != answer.id) return {};
@@ -120,72 +120,76 @@ void HandlerCalls::OnMade(std::uint64_t bytes) {
   expected_values_ = std::max(bytes, expected_values_ - expected_values_ / 16);
 }
 
-// A status that is a record's own, such as 400, shows that the service looked at it. One that says
-// that the caller is wrong may be the answer to everything.
-HandlerCalls::Blame HandlerCalls::BlameFor(const HandlerFailure& failure) {
-  if (!MayRetry(options_.handler, tuning_.retry, failure)) {
-    const bool caller = CallerIsWrong(failure.error_class);
-    if (!caller) caller_refused_.End();
-    if (!caller || !options_.dead_letters) return Blame::kRecord;
-    const bool believed = caller_refused_.Believes();
-    caller_refused_.Count();
-    return believed ? Blame::kRecord : Blame::kService;
-  }
-  return SaysUnavailable(failure) ? Blame::kService : Blame::kEither;
+// Without a topic for dead letters the first one ends the worker.
+bool HandlerCalls::Believed() {
+  constexpr LetterCause kCause = LetterCause::kHandler;
+  return !options_.dead_letters || limiter_->Pass(kCause, limiter_->Now(kCause), true);
 }
 
 bool HandlerCalls::OnFailed(InFlight& in, const HandlerFailure& failure, std::uint64_t call,
                             bool probe, Now now) {
-  const Blame blame = BlameFor(failure);
-  if (blame == Blame::kRecord) {
+  const bool refused = !MayRetry(options_.handler, tuning_.retry, failure);
+  if (refused && Believed()) {
     OnHandlerWorks(call, now);  // it did answer
     return false;
   }
-  RecordHandlerFailure(in, failure, call, probe, now);
-  if (!failure.reached || in.attempts < tuning_.retry.attempts) return true;
-  if (CallerIsWrong(failure.error_class) && blame == Blame::kService) return true;
-  const Nanos after = tuning_.retry.give_up_after;
-  if (!circuit_.open()) return circuit_.ClosedTime(now.boot) - in.failing.closed < after;
-  return blame == Blame::kService || !circuit_.MayGiveUp(in.failing, after, now.boot);
+  RecordHandlerFailure(in, failure, call, refused, probe, now);
+  if (refused || !failure.reached || circuit_.open()) return true;
+  const bool long_enough =
+      in.attempts >= tuning_.retry.attempts && in.failing.alone >= tuning_.retry.give_up_after;
+  return !long_enough || !Believed();
 }
 
 void HandlerCalls::RecordHandlerFailure(InFlight& in, const HandlerFailure& failure,
-                                        std::uint64_t call, bool probe, Now now) {
-  const bool opened = circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failing, call,
-                                         SaysUnavailable(failure), now.boot);
-  if (!opened && !probe) return;
+                                        std::uint64_t call, bool refused, bool probe, Now now) {
+  const Says says = refused                    ? Says::kRefusesAll
+                    : !failure.reached         ? Says::kIsAway
+                    : SaysUnavailable(failure) ? Says::kServesNobody
+                                               : Says::kNothing;
+  const bool was_open = circuit_.open();
+  const Nanos open = circuit_.OpenFor(now.boot);
+  in.failing.why = failure.error_class;
+  circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failing, call, says, now.boot);
+  if (was_open && !circuit_.open()) TellClosed(open, "only one record fails");
+  if (!circuit_.open() || (was_open && !probe)) return;
   const Millis drawn = RetryBackoff(tuning_.retry, circuit_.probes() + 1, random_());
   // What the service asks of one caller is no reason to try no other record for hours.
   const Millis most = std::max<Millis>(tuning_.retry.max, std::chrono::minutes(1));
   const Millis asked = std::min(failure.retry_after.value_or(Millis(0)), most);
   circuit_.WaitUntil(now.boot + std::max(drawn, asked));
-  why_ = ClassAndText(failure.error_class, failure.shown);
-  if (caller_refused_.count() != 0 && CallerIsWrong(failure.error_class)) {
-    why_ += fmt::format(
-        "; {} records in a row were refused so: check handler.http's url and credentials; if the "
-        "records are at fault, raise dead_letter.max_consecutive",
-        caller_refused_.count());
-  }
-  if (!opened) return;
+  const std::string what = ClassAndText(failure.error_class, failure.shown);
+  why_ = refused ? fmt::format(
+                       "every record is refused ({} in a row): {}; check the handler, its service "
+                       "and the records; if they are bad, raise dead_letter.max_consecutive",
+                       limiter_->in_a_row(), what)
+                 : "its service is unavailable: " + what;
+  if (IsAboutTheCaller(failure.error_class)) why_ += "; check handler.http's url and credentials";
+  if (was_open) return;
   observer_->OnNote(locking::Severity::kWarn, "handler_unavailable",
                     fmt::format("{} calls failed in a row: {}; from now on one call at a "
                                 "time, until one succeeds",
                                 circuit_.failures(), why_));
 }
 
-void HandlerCalls::OnHandlerWorks(std::uint64_t call, Now now) {
-  const auto open = std::chrono::duration_cast<std::chrono::seconds>(circuit_.OpenFor(now.boot));
-  if (!circuit_.OnSuccess(call, now.boot)) return;
+void HandlerCalls::TellClosed(Nanos open, std::string_view why) {
   why_.clear();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(open).count();
   observer_->OnNote(locking::Severity::kInfo, "handler_available",
-                    fmt::format("the handler answers again, after {} s", open.count()));
+                    fmt::format("{}, after {} s", why, seconds));
 }
 
-void HandlerCalls::OnIdle(Now now) {
-  if (!circuit_.OnIdle(now.boot)) return;
-  why_.clear();
-  observer_->OnNote(locking::Severity::kInfo, "handler_available",
-                    "no record waits for the handler any more");
+void HandlerCalls::OnHandlerWorks(std::uint64_t call, Now now) {
+  const bool was_open = circuit_.open();
+  const Nanos open = circuit_.OpenFor(now.boot);
+  circuit_.OnSuccess(call);
+  if (was_open) TellClosed(open, "the handler answers again");
+}
+
+void HandlerCalls::OnOthersGone(const InFlight* left, Now now) {
+  if (left != nullptr) return circuit_.OnAlone(std::hash<std::string>()(left->identity.id));
+  const Nanos open = circuit_.OpenFor(now.boot);
+  circuit_.OnIdle();
+  TellClosed(open, "no record waits for the handler any more");
 }
 
 std::string ClassAndText(const std::string& error_class, const std::string& shown) {

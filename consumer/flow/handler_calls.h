@@ -1,5 +1,5 @@
 // The calls of a flow's handler: whose turn it is, which are out, and whether the service behind it
-// is at fault (HandlerCircuit, RunOfRefusals). Sans-IO; the engine thread's.
+// is at fault (HandlerCircuit, DeadLetterLimiter). Sans-IO; the engine thread's.
 //
 // Invariants (PROTOCOL.md, 18): a record has at most one call out; calls of one order chain never
 // overlap where the handler may have effects; a call starts only under a valid lease, or under a
@@ -9,12 +9,13 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "consumer/flow/flow_options.h"
-#include "consumer/flow/ports/run_of_refusals.h"
 #include "consumer/flow/record_locks.h"
 #include "consumer/flow/state/backpressure.h"
+#include "consumer/flow/state/dead_letter_limiter.h"
 #include "consumer/flow/state/handler_circuit.h"
 #include "consumer/flow/state/in_flight.h"
 #include "consumer/flow/state/rate_limit.h"
@@ -26,8 +27,9 @@ class HandlerCalls {
  public:
   // All of them outlive it. Calls, and those that are called off, are put into `actions`.
   HandlerCalls(const FlowOptions& options, const Tuning& tuning, RecordLocks* locks,
-               const Backpressure* backpressure, const locking::LockCore::Random& random,
-               ConsumerObserver* observer, FlowActions* actions);
+               const Backpressure* backpressure, DeadLetterLimiter* limiter,
+               const locking::LockCore::Random& random, ConsumerObserver* observer,
+               FlowActions* actions);
   void OnTuned();
 
   // The record waits for its turn.
@@ -46,15 +48,15 @@ class HandlerCalls {
   Ended OnAnswer(const HandlerAnswer& answer, Now now);
   // A call made values of so many bytes.
   void OnMade(std::uint64_t bytes);
-  // Its call failed: whether it is tried again. A record is given up after so many attempts and so
-  // long, while the service works for others. While it works for none, hardly any, and none where
-  // the service itself says that it is not there.
+  // Its call failed: whether it is tried again. It is not where it is refused, or has failed so
+  // often and by itself for so long (HandlerCircuit::Failing); nor are more than so many in a row
+  // given up (DeadLetterLimiter).
   bool OnFailed(InFlight& record, const HandlerFailure& failure, std::uint64_t call, bool probe,
                 Now now);
 
-  // No record needs the handler: without one that does the circuit would be open for ever, and the
-  // worker not ready.
-  void OnIdle(Now now);
+  // No record but this one needs the handler, or none (nullptr): without one that does the circuit
+  // would be open for ever, and the worker not ready.
+  void OnOthersGone(const InFlight* left, Now now);
   [[nodiscard]] bool unavailable() const { return circuit_.open(); }
   // Why calls go out one at a time; empty while the circuit is closed.
   [[nodiscard]] const std::string& WhyUnavailable() const { return why_; }
@@ -62,11 +64,12 @@ class HandlerCalls {
   [[nodiscard]] Instant NextTime() const { return call_at_; }
 
  private:
-  // Whose fault a failed call may be.
-  enum class Blame : std::uint8_t { kRecord, kService, kEither };
-  Blame BlameFor(const HandlerFailure& failure);
+  // One more may become a dead letter, and is counted.
+  bool Believed();
   void RecordHandlerFailure(InFlight& record, const HandlerFailure& failure, std::uint64_t call,
-                            bool probe, Now now);
+                            bool refused, bool probe, Now now);
+  // The circuit, which was open for so long, is closed.
+  void TellClosed(Nanos open, std::string_view why);
   void OnHandlerWorks(std::uint64_t call, Now now);
   [[nodiscard]] bool MayCall(bool writes_idle) const;
   InFlight* NextToCall(bool writes_idle, Now now);
@@ -75,6 +78,7 @@ class HandlerCalls {
   const Tuning& tuning_;
   RecordLocks* const locks_;
   const Backpressure* const backpressure_;
+  DeadLetterLimiter* const limiter_;
   const locking::LockCore::Random& random_;
   ConsumerObserver* const observer_;
   FlowActions* const actions_;
@@ -83,7 +87,6 @@ class HandlerCalls {
   std::uint64_t next_call_ = 1;
   std::uint64_t expected_values_ = 0;  // bytes that a call is expected to make
   HandlerCircuit circuit_;
-  RunOfRefusals caller_refused_;  // answers that say that the caller is wrong (CallerIsWrong)
   RateLimit rate_limit_;
   Instant call_at_ = Instant::max();
   std::string why_;

@@ -20,18 +20,6 @@ constexpr std::size_t kLookupBatch = 500;
 constexpr std::size_t kLookupsOut = 2;
 constexpr Nanos kUnreadLogAskedAgain = std::chrono::milliseconds(500);
 
-// It is still to be handled, or tried again.
-bool NeedsHandler(const InFlight& in) {
-  switch (in.stage()) {
-    case Stage::kUnused:
-    case Stage::kBlocked:
-    case Stage::kFinished:
-      return false;
-    default:
-      return !in.handled && in.letter == nullptr;
-  }
-}
-
 }  // namespace
 
 void Flow::AskLedger(InFlight& in) {
@@ -209,11 +197,8 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, std::uint64_t call, bo
   in.BecomeRetrying();
   const Millis drawn = RetryBackoff(tuning_.retry, std::max(1, in.failing.failures), random_());
   const Millis wait = std::max(drawn, failure.retry_after.value_or(Millis(0)));
+  in.failing.wait = wait + options_.handler_timeout;
   timers_.push(EntryOf(in, now.boot + wait));
-}
-
-void Flow::CloseIdleCircuit(Now now) {
-  if (calls_.unavailable() && std::ranges::none_of(pool_, NeedsHandler)) calls_.OnIdle(now);
 }
 
 }  // namespace fencepost::consumer

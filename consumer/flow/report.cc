@@ -12,6 +12,18 @@ namespace {
 
 constexpr Millis kReportInterval{1000};
 
+// It is still to be handled, or tried again.
+bool NeedsHandler(const InFlight& in) {
+  switch (in.stage()) {
+    case Stage::kUnused:
+    case Stage::kBlocked:
+    case Stage::kFinished:
+      return false;
+    default:
+      return !in.handled && in.letter == nullptr;
+  }
+}
+
 }  // namespace
 
 void Flow::Report(Now now) {
@@ -21,7 +33,8 @@ void Flow::Report(Now now) {
   std::optional<std::chrono::milliseconds> oldest;
   stalled_.clear();
   LookForRefusal(now);
-  CloseIdleCircuit(now);
+  LookForProbes(now);
+  LookForFailing();
   for (const auto& [index, partition] : partitions_) {
     LookForStall(*partition, now);
     gap += partition->watermark - partition->committed;
@@ -80,12 +93,46 @@ void Flow::LookForRefusal(Now now) {
   const bool long_ago = now.boot - withheld_.front().at >= options_.stall_after;
   if (!long_ago && MayTakeEffect()) return;
   const InFlight& first = *withheld_.front().record;
+  const char* const columns = options_.handler.outside()
+                                  ? "the handler's answers, columns and the table"
+                                  : "columns, the table and the producer";
   refused_ = fmt::format(
       "every record is refused ({} in a row): {}; check {}, fix the file and start again; if they "
       "are bad, raise dead_letter.max_consecutive",
       dead_letter_limiter_.in_a_row(), first.letter->shown,
-      first.cause == LetterCause::kIdentity ? "record_id and the producer"
-                                            : "columns, the table and the producer");
+      first.cause == LetterCause::kIdentity ? "record_id and the producer" : columns);
+}
+
+// Who may show that the service works again.
+void Flow::LookForProbes(Now now) {
+  if (!calls_.unavailable()) return;
+  const InFlight* left = nullptr;
+  for (const InFlight& in : pool_) {
+    const bool behind = options_.handler.outside() && !BeforeIsHandled(in);
+    if (!NeedsHandler(in) || behind) continue;
+    if (left != nullptr) return;
+    left = &in;
+  }
+  calls_.OnOthersGone(left, now);
+}
+
+// While the handler works for others, or there are none.
+void Flow::LookForFailing() {
+  failing_.clear();
+  if (calls_.unavailable()) return;
+  std::size_t count = 0;
+  const InFlight* most = nullptr;
+  for (const InFlight& in : pool_) {
+    if (!NeedsHandler(in) || in.failing.failures < tuning_.retry.attempts) continue;
+    ++count;
+    if (most == nullptr || in.failing.failures > most->failing.failures) most = &in;
+  }
+  if (most == nullptr) return;
+  failing_ =
+      fmt::format("{} {}: {}, {} attempts",
+                  count == 1 ? "only" : fmt::format("{} records fail; longest", count),
+                  SourceText(*most->where, most->record.offset) + (count == 1 ? " fails" : ""),
+                  most->failing.why, most->failing.failures);
 }
 
 // Some record that is here may still show that not all are bad.

@@ -15,6 +15,11 @@ std::string HundredOf(std::string_view error_class) {
 
 }  // namespace
 
+bool IsAboutTheCaller(std::string_view error_class) {
+  static const std::vector<ErrorClass> classes{"3xx", "401", "403", "405", "407", "421", "426"};
+  return MatchClass(classes, error_class) != ClassMatch::kNone;
+}
+
 ClassMatch MatchClass(const std::vector<ErrorClass>& patterns, std::string_view error_class) {
   const auto names = [&](std::string_view pattern) {
     return std::find(patterns.begin(), patterns.end(), pattern) != patterns.end();

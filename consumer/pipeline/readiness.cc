@@ -14,7 +14,7 @@ constexpr std::array<ReasonCode, 3> kKafkaCodes{
     ReasonCode::kKafkaConnecting, ReasonCode::kKafkaJoining, ReasonCode::kKafkaRebalancing};
 
 // The sentences without the detail, which follows them.
-constexpr std::array<std::pair<ReasonCode, std::string_view>, 24> kPrefixes{
+constexpr std::array<std::pair<ReasonCode, std::string_view>, 25> kPrefixes{
     {{ReasonCode::kStarting, "starting"},
      {ReasonCode::kStopping, "stopping: "},
      {ReasonCode::kDraining, "draining"},
@@ -28,7 +28,7 @@ constexpr std::array<std::pair<ReasonCode, std::string_view>, 24> kPrefixes{
      {ReasonCode::kLockConnecting, "lock: connecting"},
      {ReasonCode::kOutput, "output: "},
      {ReasonCode::kOutputConnecting, "output: connecting"},
-     {ReasonCode::kHandler, "handler: its service is unavailable: "},
+     {ReasonCode::kHandler, "handler: "},
      {ReasonCode::kDeadLetters, "dead letters: "},
      {ReasonCode::kAllRefused, ""},
      {ReasonCode::kKafka, "kafka: "},
@@ -38,6 +38,7 @@ constexpr std::array<std::pair<ReasonCode, std::string_view>, 24> kPrefixes{
      {ReasonCode::kUnlocked,
       "records are processed without a lock, by the ledger alone (lock.on_unavailable: proceed): "},
      {ReasonCode::kStalled, "stalled: "},
+     {ReasonCode::kHandlerRemark, "handler: "},
      {ReasonCode::kDeadLettersRemark, "dead letters: "},
      {ReasonCode::kKafkaRemark, "kafka: "}}};
 static_assert(std::ranges::is_sorted(kPrefixes) &&
@@ -94,6 +95,7 @@ std::vector<Reason> ReasonsOf(PipelineState state) {
   } else if (state.kafka.up() && !state.kafka.reason.empty()) {
     add(ReasonCode::kKafkaRemark, std::move(state.kafka.reason));
   }
+  if (!state.failing.empty()) add(ReasonCode::kHandlerRemark, std::move(state.failing));
   if (!state.stalled.empty()) add(ReasonCode::kStalled, std::move(state.stalled));
   std::ranges::stable_sort(reasons, {}, &Reason::code);
   return reasons;

@@ -28,7 +28,7 @@ enum class ReasonCode : std::uint8_t {
   kLockConnecting,
   kOutput,  // detail: what it says
   kOutputConnecting,
-  kHandler,      // its service fails for several records; detail: how
+  kHandler,      // it fails for several records, or refuses them; detail: how
   kDeadLetters,  // detail: why they cannot be published
   kAllRefused,   // detail: the whole sentence
   kKafka,        // detail: what it waits for
@@ -38,6 +38,7 @@ enum class ReasonCode : std::uint8_t {
   // Remarks: the pipeline may be ready with them.
   kUnlocked,           // records go on without a lease; detail: why none can be acquired
   kStalled,            // detail: the oldest record, and what it waits for
+  kHandlerRemark,      // it fails for a record, or for some; detail: for which, and how
   kDeadLettersRemark,  // detail
   kKafkaRemark         // detail
 };
@@ -69,6 +70,7 @@ struct PipelineState {
   std::optional<Reason> lock;  // nothing: leases can be acquired
   PartState output;
   std::string handler;  // how its service fails; empty: it does not
+  std::string failing;  // for which records it fails all the same; may be empty
   PartState dead_letters;
   PartState kafka;
   std::string refused;  // the sentence that says that every record is refused; may be empty

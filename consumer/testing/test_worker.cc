@@ -16,9 +16,6 @@ constexpr Millis kPublishTakes{2};
 WorkerCoreOptions CoreOptions(const TestWorld& world) {
   WorkerCoreOptions options = WorkerCoreOptionsOf(world.options);
   options.creation = locking::StoreCreation::kNever;
-  // A test has few records, and they may all be meant to fail: attempts alone decide.
-  options.flow.tuning.retry.give_up_after = Millis(0);
-  options.flow.circuit_failures = 0;
   return options;
 }
 
@@ -64,7 +61,8 @@ void TestWorker::OnNodeUp(int node) {
 }
 
 std::string TestWorker::Waiting() const {
-  std::string text = core_.flow().Refused();
+  std::string text = core_.flow().HandlerUnavailable();
+  if (text.empty()) text = core_.flow().Refused();
   core_.flow().ForEachRecord([&](const InFlight& in) {
     if (in.stage() == Stage::kFinished || !text.empty()) return;
     text = fmt::format("{} is {}", SourceText(*in.where, in.record.offset), StageName(in.stage()));

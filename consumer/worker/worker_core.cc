@@ -204,6 +204,7 @@ void WorkerCore::UpdateReadiness(Now now) {
                                          .lock = std::move(lock),
                                          .output = output_,
                                          .handler = flow_.HandlerUnavailable(),
+                                         .failing = flow_.Failing(),
                                          .dead_letters = dead_letters_,
                                          .kafka = kafka_,
                                          .refused = flow_.Refused(),

@@ -95,6 +95,10 @@ Advice AdviceFor(ReasonCode code) {
       return {kWarn,
               "Restore the lock nodes: until then handlers may run twice for one record; effects "
               "are still written once. Runbook FencepostQuorumLost."};
+    case kHandlerRemark:
+      return {kWarn,
+              "See why the handler fails for it: it is tried again until retry.give_up_after. "
+              "Runbook FencepostRecordStuck."};
     case kStalled:
       return {
           kWarn,

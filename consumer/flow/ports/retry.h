@@ -1,13 +1,12 @@
 // Whether the class of a handler's failure may be retried, and after which wait. Until when:
-// Flow::MayTryAgain. Pure; any thread.
+// HandlerCalls::OnFailed. Pure; any thread.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
 
 #include "consumer/flow/ports/ports.h"
+#include "consumer/pipeline/error_class.h"
 #include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {
@@ -17,23 +16,18 @@ namespace fencepost::consumer {
 inline bool MayRetry(const HandlerOptions& handler, const RetryOptions& retry,
                      const HandlerFailure& failure) {
   if (!failure.reached) return true;
-  if (!failure.retry || retry.attempts == 1) return false;
+  if (!failure.retry) return false;
+  if (retry.attempts == 1 && !IsAboutTheCaller(failure.error_class)) return false;
   const ClassMatch never = MatchClass(retry.never, failure.error_class);
   if (never != ClassMatch::kStatusClass) return never == ClassMatch::kNone;
   const auto* http = std::get_if<HttpHandlerOptions>(&handler.kind);
   return http != nullptr && MatchClass(http->retry_on, failure.error_class) == ClassMatch::kExact;
 }
 
-// The service itself says that it serves nobody now, or does not answer at all.
+// The service itself says that it serves nobody now, or not this caller.
 inline bool SaysUnavailable(const HandlerFailure& failure) {
-  return !failure.reached || failure.error_class == "429" || failure.error_class == "503";
-}
-
-// An answer about the caller (its credentials, the address, the method) that a service or a proxy
-// before it may give to every call (RFC 9110, 15.5).
-inline bool CallerIsWrong(std::string_view error_class) {
-  constexpr std::array<std::string_view, 5> kClasses{"401", "403", "404", "405", "407"};
-  return std::ranges::find(kClasses, error_class) != kClasses.end();
+  return failure.error_class == "429" || failure.error_class == "503" ||
+         IsAboutTheCaller(failure.error_class);
 }
 
 // The pause after this many failures: exponential, with full jitter or none.

@@ -6,13 +6,16 @@
 // record got past the step that the bad ones failed at. It goes out only as the oldest record of
 // its partition, so that the offset passes it: a pipeline that is stopped then and mended does not
 // find it again. When so many come without any success, further ones wait. One that was found bad
-// before its cause was disproved, or in the same moment, goes out and is not counted.
+// before its cause was disproved, or in the same moment, goes out and is not counted. (What a
+// handler refuses is counted at once, in the order of its answers; beyond the limit the handler is
+// asked again instead, HandlerCalls.)
 //
 // What disproves which cause is the flow's to say:
 // - An effect (rows that the output took) disproves all of them.
 // - A duplicate that a ledger or a DONE mark knows shows that the file finds the records' ids, and
 //   nothing of the output: nothing of it was written. But if the output itself found it, the
 //   columns were looked at before, with this file, and found.
+// - A handler's success disproves kHandler.
 // - An id alone says nothing: a wrong record_id may find something here and there.
 #pragma once
 
@@ -28,6 +31,7 @@ namespace fencepost::consumer {
 // Where a record was found to be bad.
 enum class LetterCause : std::uint8_t {
   kIdentity,  // record_id finds nothing in it
+  kHandler,   // the handler, or the service behind it, refuses it or failed for too long
   kOutput,    // a column finds nothing in it, or the output does not take it
 };
 
@@ -43,6 +47,10 @@ class DeadLetterLimiter {
   // it then.
   [[nodiscard]] bool MayPass(LetterCause cause, Turn then, bool oldest) const {
     return Free(cause, then) || (oldest && !Full());
+  }
+  // It is disproved since, or nothing is counted.
+  [[nodiscard]] bool Free(LetterCause cause, Turn then) const {
+    return run_.unlimited() || then < Of(cause).turn;
   }
   // It goes out, if it may, and is counted.
   bool Pass(LetterCause cause, Turn then, bool oldest) {
@@ -77,16 +85,13 @@ class DeadLetterLimiter {
     std::size_t count = 0;   // of run_
     bool disproved = false;  // in this moment
   };
-  [[nodiscard]] bool Free(LetterCause cause, Turn then) const {
-    return run_.unlimited() || then < Of(cause).turn;
-  }
   [[nodiscard]] const Cause& Of(LetterCause cause) const {
     return causes_[static_cast<std::size_t>(cause)];
   }
   Cause& Of(LetterCause cause) { return causes_[static_cast<std::size_t>(cause)]; }
 
   RunOfRefusals run_;
-  std::array<Cause, 2> causes_{};
+  std::array<Cause, 3> causes_{};
 };
 
 }  // namespace fencepost::consumer

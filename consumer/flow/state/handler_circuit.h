@@ -2,53 +2,61 @@
 // (Nygard, "Release It!", 2007). Sans-IO, a value; one thread.
 //
 // Closed, calls go out freely. It opens after so many retryable failures in a row with no success
-// in between, of two records at least: one alone may be bad, unless the service itself says that it
-// is not there. Open, one call goes out at a time, a probe, after waits
-// that the caller draws; the first success of any call closes it.
+// in between, of two records at least: one alone may be bad, unless the service is not reached, or
+// says that it serves nobody and has served no other record since that one failed first. Open, one
+// call goes out at a time, a probe, after waits that the caller draws; the first success of any
+// call closes it.
 //
 // A failure counts in the row unless the service is known to work for others: a call succeeded that
 // began after the record's failure before this one (after this call, if it is its first). So a bad
 // record among good ones never counts twice, and records that failed before an outage count in it.
 //
-// Time with an open circuit says nothing about a record that fails: ClosedTime() stands still. But
-// where only bad records are left to probe with (the first of each partition, say) it would be open
-// for ever: MayGiveUp() lets one record go now and then.
+// A record is given up by its own clock (Failing::alone). That counts the time between two of its
+// failures only if it fails alone: others succeeded meanwhile, or none but it has failed. No more
+// of it counts than it had to wait: without its lock it could not be tried.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "locking/base/types.h"
 
 namespace fencepost::consumer {
 
+// What a failure says of the service.
+enum class Says : std::uint8_t {
+  kNothing,       // the record may be to blame as well
+  kServesNobody,  // in the service's own words
+  kIsAway,        // it was not reached
+  kRefusesAll,    // so did the ones before it, and more than are believed
+};
+
 class HandlerCircuit {
  public:
   using Call = std::uint64_t;     // grows with each call; 0: none
   using RecordKey = std::size_t;  // a hash of its id
 
-  // What a record remembers of its failures while they may be the service's.
+  // What a record remembers of its failures.
   struct Failing {
     int failures = 0;         // calls that failed
-    Call last = 0;            // the last of them
-    locking::Instant since;   // the first of them
-    locking::Nanos closed{};  // ClosedTime() then
+    Call last = 0;            // of them
+    Call begun = 0;           // the newest call of any record when the first of them failed
+    locking::Instant at;      // when the last one failed
+    locking::Nanos wait{0};   // how long after that the next call may take until it fails
+    locking::Nanos alone{0};  // how long it has failed by itself
+    std::string why;          // the last failure, without anything of the record
   };
 
-  // 0: it never opens.
   explicit HandlerCircuit(int failures_to_open) : failures_to_open_(failures_to_open) {}
 
   void SetFailuresToOpen(int failures) { failures_to_open_ = failures; }
   [[nodiscard]] bool open() const { return open_; }
   [[nodiscard]] int failures() const { return failures_; }  // in a row
   [[nodiscard]] int probes() const { return probes_; }      // that failed, since it opened
-  // How long it was closed until now, in all.
-  [[nodiscard]] locking::Nanos ClosedTime(locking::Instant now) const {
-    return now - locking::Instant() - OpenTime(now);
-  }
   [[nodiscard]] locking::Nanos OpenFor(locking::Instant now) const {
     return open_ ? now - opened_at_ : locking::Nanos(0);
   }
@@ -59,6 +67,7 @@ class HandlerCircuit {
     return probe_ ? locking::Instant::max() : probe_at_;
   }
   void OnCall(Call call) {
+    newest_ = call;
     if (open_) probe_ = call;
   }
   // The call ended, in whatever way. True: it was the probe.
@@ -68,58 +77,56 @@ class HandlerCircuit {
     return true;
   }
 
-  // A retryable failure; `unavailable`: one by which the service says that it serves nobody now.
-  // True: this one opened it.
-  bool OnFailure(RecordKey record, Failing& failing, Call call, bool unavailable,
-                 locking::Instant now) {
-    if (failing.failures++ == 0) {
-      failing.since = now;
-      failing.closed = ClosedTime(now);
-    }
+  // A failure after which the record is to be tried again.
+  void OnFailure(RecordKey record, Failing& failing, Call call, Says says, locking::Instant now) {
     const Call before = std::exchange(failing.last, call);
-    if (last_success_ > (before == 0 ? call : before)) return false;
+    if (failing.failures++ == 0) failing.begun = std::max(newest_, call);
+    const locking::Nanos since = std::min(now - std::exchange(failing.at, now), failing.wait);
+    const bool nobody = says == Says::kServesNobody && last_success_ <= failing.begun;
+    const bool shared_by_all = nobody || says == Says::kIsAway || says == Says::kRefusesAll;
+    if (says != Says::kRefusesAll && last_success_ > (before == 0 ? call : before)) {
+      if (before != 0) failing.alone += since;
+      return;
+    }
     if (failures_++ == 0) first_ = record;
     several_ = several_ || record != first_;
-    if (open_ || failures_to_open_ == 0 || failures_ < failures_to_open_) return false;
-    if (!several_ && !unavailable) return false;
-    open_ = true;
-    opened_at_ = now;
-    gave_up_at_ = now;
-    probes_ = 0;
-    return true;
+    const bool shared = several_ || shared_by_all;
+    if (!shared && before != 0) failing.alone += since;
+    const bool opens = failures_ >= failures_to_open_ || says == Says::kRefusesAll;
+    if (!shared) {
+      Close();
+    } else if (!open_ && opens) {
+      open_ = true;
+      opened_at_ = now;
+      probes_ = 0;
+    }
   }
   // While open, after the failure that opened it and after each failed probe.
   void WaitUntil(locking::Instant at) {
     ++probes_;
     probe_at_ = at;
   }
-  // The service did what it was asked, or said why not. True: this closed it.
-  bool OnSuccess(Call call, locking::Instant now) {
+  // The service did what it was asked, or said why not.
+  void OnSuccess(Call call) {
     last_success_ = std::max(last_success_, call);
-    return Close(now);
+    EndRow();
   }
-  // Nothing is left to probe with. True: this closed it.
-  bool OnIdle(locking::Instant now) { return open_ && Close(now); }
-
-  // While open: whether this record, which has failed for four times `after` and may be to blame,
-  // is given up. One in each `after`; never where that is 0.
-  bool MayGiveUp(const Failing& failing, locking::Nanos after, locking::Instant now) {
-    if (after == locking::Nanos(0) || now - failing.since < 4 * after) return false;
-    if (now - gave_up_at_ < after) return false;
-    gave_up_at_ = now;
-    return true;
+  // Nothing is left to probe with.
+  void OnIdle() { EndRow(); }
+  // No other record is left to probe with: its next failure decides.
+  void OnAlone(RecordKey record) {
+    first_ = record;
+    several_ = false;
   }
 
  private:
-  [[nodiscard]] locking::Nanos OpenTime(locking::Instant now) const {
-    return open_time_ + OpenFor(now);
-  }
-  bool Close(locking::Instant now) {
-    open_time_ = OpenTime(now);
+  void EndRow() {
     failures_ = 0;
     several_ = false;
-    probe_.reset();
-    return std::exchange(open_, false);
+    Close();
+  }
+  void Close() {
+    if (std::exchange(open_, false)) probe_.reset();
   }
 
   int failures_to_open_;
@@ -128,12 +135,11 @@ class HandlerCircuit {
   RecordKey first_ = 0;   // of the failures in a row
   bool several_ = false;  // records among them
   bool open_ = false;
+  Call newest_ = 0;            // call
   Call last_success_ = 0;      // the newest call that succeeded
   std::optional<Call> probe_;  // out
   locking::Instant probe_at_{};
   locking::Instant opened_at_{};
-  locking::Instant gave_up_at_{};  // a record last; first: when it opened
-  locking::Nanos open_time_{0};    // before it opened last
 };
 
 }  // namespace fencepost::consumer

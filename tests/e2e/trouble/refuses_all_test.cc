@@ -47,7 +47,43 @@ class RefusesAll : public TroubleTest {
     EXPECT_TRUE(Effects(1000)) << worker.Log();
     ExpectAllDone(worker, 1000);
   }
+  // The service answers so to all of a hundred orders, and then as it should.
+  void ExpectLettersOf(int status, std::size_t letters, const std::string& reason) {
+    PipelineText text = Text(2);
+    text.more = Http() + DeadLetters() + "retry: {backoff: {initial: 20ms, max: 200ms}}\n";
+    AnswersAll(status);
+    (void)Produced(100, 2);
+    WorkerProcess worker(Worker(text));
+    ExpectSays(worker, reason);
+    EXPECT_EQ(worker.Get("/ready").status, 503);
+    const int before = AllCalls();
+    EXPECT_TRUE(WaitUntil(seconds(20), "probes", [&] { return AllCalls() >= before + 20; }));
+    EXPECT_EQ(Letters().size(), letters);
+    AnswersAll(200);
+    EXPECT_TRUE(AllCommitted()) << worker.Readiness();
+    EXPECT_EQ(Letters().size(), letters);
+    EXPECT_EQ(table_->Count(), 100 - static_cast<int>(letters));
+    ExpectReady(worker);
+  }
 };
+
+TEST_F(RefusesAll, ARedirectionIsNoRecordsFault) {
+  ExpectLettersOf(302, 0, "handler: its service is unavailable: 302");
+}
+
+TEST_F(RefusesAll, AServiceThatRefusesEveryRecordMakesTenDeadLettersAndIsAskedUntilItDoesNot) {
+  ExpectLettersOf(410, 10, "handler: every record is refused (10 in a row): 410");
+}
+
+TEST_F(RefusesAll, AJqProgramThatRefusesEveryRecordMakesTenDeadLetters) {
+  PipelineText text = Text(2);
+  text.more = "handler: {jq: 'error(\"no\")'}\n" + DeadLetters();
+  (void)Produced(100, 2);
+  WorkerProcess worker(Worker(text));
+  ExpectSays(worker, "handler: every record is refused (10 in a row): jq");
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(Letters().size(), 10u);
+}
 
 TEST_F(RefusesAll, AWrongRecordIdMakesTenDeadLettersAndTheRestWaitsForTheRightOne) {
   ExpectTenLetters(

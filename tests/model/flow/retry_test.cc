@@ -68,11 +68,11 @@ TEST_F(Retry, HoldsTheLeaseMeanwhile) {
 
 TEST_F(Retry, EndsInADeadLetterAfterSoManyAttempts) {
   for (int attempt = 1; attempt < 4; ++attempt) {
-    worker.Fail("a", Failure("503"));
+    worker.Fail("a", Failure("500"));
     UntilCalled();
   }
-  worker.Fail("a", Failure("503"));
-  ASSERT_EQ(worker.Letters(), "a:503");
+  worker.Fail("a", Failure("500"));
+  ASSERT_EQ(worker.Letters(), "a:500");
   EXPECT_EQ(worker.letters[0].attempts, 4);
   EXPECT_EQ(worker.letters[0].reason, DeadLetterReason::kHandler);
 }
@@ -101,7 +101,7 @@ TEST_F(Retry, DoesNotCountAnAttemptThatALostLeaseCutShort) {
 }
 
 TEST_F(Retry, GoesOnCountingWhereALostLeaseInterruptsIt) {
-  HandlerFailure failure = Failure("503");
+  HandlerFailure failure = Failure("500");
   failure.retry_after = world.lock.ttl;
   for (int attempt = 1; attempt < 4; ++attempt) {
     worker.Fail("a", failure);
@@ -111,8 +111,8 @@ TEST_F(Retry, GoesOnCountingWhereALostLeaseInterruptsIt) {
     ASSERT_EQ(worker.Calls(), "a");
     EXPECT_EQ(worker.calls[0].attempt, attempt + 1);
   }
-  worker.Fail("a", Failure("503"));
-  EXPECT_EQ(worker.Letters(), "a:503");
+  worker.Fail("a", Failure("500"));
+  EXPECT_EQ(worker.Letters(), "a:500");
 }
 
 TEST(Jitter, DrawsTheWaitFromNothingToTheBackoff) {

@@ -89,19 +89,6 @@ TEST_F(Withheld, GoOutInTheOrderOfTheirPartition) {
   EXPECT_THAT(Refused(), HasSubstr("every record is refused (3 in a row)"));
 }
 
-TEST_F(Withheld, AreNotThoseThatAHandlerRefuses) {
-  FlowOptions options = FlowBench::Handling(Order::kNone);
-  options.max_consecutive = 1;
-  FlowBench handling(world, options, 2);
-  handling.Assign(1);
-  handling.Deliver(1, {"a", "b", "c"});
-  for (const char* id : {"a", "b", "c"}) {
-    handling.Fail(id, {.error_class = "bad_record", .text = "", .retry = false, .retry_after = {}});
-  }
-  handling.Settle();
-  EXPECT_EQ(handling.letters.size(), 3u);
-}
-
 TEST_F(Withheld, AreNoneWhileOthersTakeEffectBetweenThem) {
   for (int i = 0; i < 30; ++i) {
     worker.Deliver(0, {fmt::format("good-{}", i), "", ""});
@@ -265,6 +252,85 @@ TEST_F(Withheld, TakeOnlyTheRoomThatThereIs) {
   EXPECT_EQ(small.flow.in_flight(), 8u);
   EXPECT_EQ(small.flow.backpressure().Room(), 0u);
   EXPECT_EQ(small.paused, std::vector<PartitionIndex>{1});
+}
+
+// --- what may be judged otherwise later ----------------------------------------------------------
+
+FlowOptions Answering() {
+  FlowOptions options = FlowBench::Handling(Order::kNone);
+  options.max_consecutive = 3;
+  options.tuning.retry.initial = Millis(100);
+  options.tuning.retry.max = Millis(1000);
+  options.tuning.retry.jitter = Jitter::kNone;
+  return options;
+}
+
+// The service answers something that the output cannot take.
+class WithheldAnswers : public Withheld {
+ protected:
+  WithheldAnswers() : Withheld(Answering()) {
+    worker.Deliver(0, {"a", "b", "c", "d", "e", "f"});
+    worker.HandleAll();
+    while (!worker.writes.empty()) RefuseWrite();
+    EXPECT_EQ(Letters(), 3);
+  }
+  void RefuseWrite() {
+    worker.Answer(std::vector<WriteOutcome>(worker.writes.front()->records.size(), kBad));
+  }
+  void WaitForACall() {
+    for (int i = 0; worker.Calls().empty() && i < 1000; ++i) worker.Wait(Millis(10));
+  }
+};
+
+TEST_F(WithheldAnswers, AreAskedForAgainOneByOneUntilOneTakesEffectAndThenAll) {
+  for (const std::string id : {"d", "e", "f", "d"}) {
+    WaitForACall();
+    ASSERT_EQ(worker.Calls(), id) << "one at a time";
+    worker.HandleAll();
+    RefuseWrite();
+    EXPECT_EQ(Letters(), 0);
+  }
+  WaitForACall();
+  worker.HandleAll();  // the service is well again
+  worker.WriteAll();
+  EXPECT_EQ(worker.Calls(), "f d");
+  worker.HandleAll();
+  worker.WriteAll();
+  EXPECT_EQ(Letters(), 0);
+  EXPECT_EQ(worker.Watermark(0), 6);
+}
+
+TEST_F(WithheldAnswers, AreAskedForAgainEverLessOften) {
+  std::vector<Instant> asked;
+  for (int i = 0; i < 8; ++i) {
+    WaitForACall();
+    asked.push_back(world.now.boot);
+    worker.HandleAll();
+    RefuseWrite();
+  }
+  EXPECT_LT(asked[1] - asked[0], Millis(500));
+  EXPECT_GE(asked[7] - asked[6], Millis(900));
+}
+
+TEST_F(Withheld, ThatTheDatabaseRefusedAreWrittenAgain) {
+  WriteOutcome refused = kBad;
+  refused.reason = DeadLetterReason::kOutput;
+  worker.Deliver(0, {"a", "b", "c", "d"});
+  worker.Answer(std::vector<WriteOutcome>(4, refused));
+  EXPECT_EQ(Letters(), 3);
+  for (int i = 0; worker.Writes().empty() && i < 100; ++i) worker.Wait(Millis(100));
+  EXPECT_EQ(worker.Writes(), "d");
+  worker.WriteAll();  // its table is as it should be
+  EXPECT_EQ(Letters(), 0);
+  EXPECT_EQ(worker.Watermark(0), 4);
+}
+
+TEST_F(Withheld, ThatNothingElseCanMakeGoodAreNotTriedAgain) {
+  DeliverRefused(5);
+  DeliverNameless(5);
+  EXPECT_EQ(Letters(), 3);
+  worker.Wait(Millis(60'000));
+  EXPECT_EQ(worker.Writes(), "");
 }
 
 // --- transactions --------------------------------------------------------------------------------

@@ -159,7 +159,6 @@ void DrawHandler(Plan& plan, Random& random, Kind kind) {
   plan.flow.tuning.concurrency = Pick(random, std::array{1, 3, 64});
   plan.flow.tuning.retry.attempts = Pick(random, std::array{1, 3, 8});
   plan.flow.tuning.retry.give_up_after = Millis(Pick(random, std::array{0, 0, 5000}));
-  plan.flow.circuit_failures = Pick(random, std::array{0, plan.flow.tuning.retry.attempts});
   plan.flow.tuning.retry.initial = Millis(Pick(random, std::array{5, 50, 200}));
   plan.flow.tuning.retry.max = Millis(1000);
   plan.flow.tuning.retry.never = {"4xx"};

@@ -189,6 +189,8 @@ tests:
   `true`, `false` and `null` keep their type and digits. A single value is its text.
 - The cells of `rows` have the names in `columns`; of a `statement` `$1`, `$2`, …; of
   `output.kafka` `key`, `value`, `header:NAME`. A cell is compared as text.
+- Retries are those of production in virtual time: a record that always fails is given up after
+  `retry.give_up_after`; a service that fails for several records is waited for, and the test fails.
 - Stages of a record: `lock` (its lease is granted), `handler` (it was answered), `output` (its row
   is written), `commit` (its offset is committed).
 )";

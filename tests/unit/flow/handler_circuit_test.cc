@@ -21,15 +21,18 @@ class Circuit : public ::testing::Test {
     ASSERT_TRUE(circuit.open());
     circuit.WaitUntil(At(5));
   }
-  // A new call of that record.
-  bool Fails(std::size_t record, int second) {
-    return circuit.OnFailure(record, records[record], ++calls, false, At(second));
+  // A new call of that record, whose next one fails within 10 s if it can be made. True: it opens.
+  bool Fails(std::size_t record, int second, Says says = Says::kNothing) {
+    const bool before = circuit.open();
+    circuit.OnFailure(record, records[record], ++calls, says, At(second));
+    records[record].wait = seconds(10);
+    return !before && circuit.open();
   }
-  // The service says that it serves nobody now.
   bool FindsNobody(std::size_t record, int second) {
-    return circuit.OnFailure(record, records[record], ++calls, true, At(second));
+    return Fails(record, second, Says::kServesNobody);
   }
-  bool Succeeds(int second) { return circuit.OnSuccess(++calls, At(second)); }
+  void Succeeds() { circuit.OnSuccess(++calls); }
+  Nanos Alone(std::size_t record) { return records[record].alone; }
   HandlerCircuit circuit{3};
   HandlerCircuit::Call calls = 0;
   std::map<std::size_t, HandlerCircuit::Failing> records;
@@ -58,14 +61,14 @@ TEST_F(Circuit, OpensForOneRecordAloneWhereTheServiceSaysThatItIsNotThere) {
 TEST_F(Circuit, StaysClosedForOneThatFindsNobodyWhileTheServiceWorksForOthers) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(FindsNobody(1, i));
-    Succeeds(i);
+    Succeeds();
   }
 }
 
 TEST_F(Circuit, BeginsToCountAgainAtASuccess) {
   Fails(1, 0);
   Fails(2, 0);
-  EXPECT_FALSE(Succeeds(1)) << "it was closed";
+  Succeeds();
   EXPECT_FALSE(Fails(3, 2));
   EXPECT_FALSE(Fails(4, 2));
   EXPECT_EQ(circuit.failures(), 2);
@@ -75,7 +78,7 @@ TEST_F(Circuit, DoesNotCountARecordThatFailsBetweenSuccessesOfOthers) {
   for (int i = 0; i < 9; ++i) {
     Fails(1, i);
     Fails(2, i);
-    Succeeds(i);
+    Succeeds();
   }
   EXPECT_FALSE(Fails(1, 10));
   EXPECT_EQ(circuit.failures(), 0);
@@ -84,7 +87,7 @@ TEST_F(Circuit, DoesNotCountARecordThatFailsBetweenSuccessesOfOthers) {
 TEST_F(Circuit, CountsRecordsThatFailedBeforeTheOutage) {
   Fails(1, 0);
   Fails(2, 0);
-  Succeeds(1);
+  Succeeds();
   bool opened = false;
   for (int i = 2; i < 9; ++i) opened = Fails(1, i) || Fails(2, i) || opened;
   EXPECT_TRUE(opened) << "nothing has succeeded since they failed last";
@@ -93,26 +96,44 @@ TEST_F(Circuit, CountsRecordsThatFailedBeforeTheOutage) {
 TEST_F(Circuit, ASuccessOfAnEarlierCallSaysNothingOfALaterFailure) {
   const HandlerCircuit::Call slow = ++calls;
   Fails(1, 0);
-  circuit.OnSuccess(slow, At(1));
+  circuit.OnSuccess(slow);
   Fails(1, 2);
   EXPECT_EQ(circuit.failures(), 1);
 }
 
-TEST_F(Circuit, NeverOpensWhereItIsSwitchedOff) {
-  HandlerCircuit none(0);
-  for (std::size_t i = 0; i < 100; ++i) {
-    EXPECT_FALSE(none.OnFailure(i, records[i], ++calls, true, At(0)));
-  }
+TEST_F(Circuit, StaysClosedForOneThatFindsNobodyOnceOthersHaveSucceededSinceItFailedFirst) {
+  FindsNobody(1, 0);
+  Succeeds();
+  for (int i = 1; i < 100; ++i) EXPECT_FALSE(FindsNobody(1, i));
 }
 
-TEST_F(Circuit, LetsARecordBeGivenUpNowAndThenWhenItIsOpenForLong) {
-  const Nanos after = seconds(10);
+TEST_F(Circuit, OpensForOneThatDoesNotReachTheServiceWhateverWasBefore) {
+  Fails(1, 0, Says::kIsAway);
+  Succeeds();
+  for (int i = 1; i < 10; ++i) Fails(1, i, Says::kIsAway);
+  EXPECT_TRUE(circuit.open());
+}
+
+TEST_F(Circuit, OpensAtOnceWhereAllAreRefusedAndStaysOpenForTheLastOfThem) {
+  Succeeds();
+  EXPECT_TRUE(Fails(1, 0, Says::kRefusesAll));
+  Fails(1, 1, Says::kRefusesAll);
+  EXPECT_TRUE(circuit.open());
+}
+
+TEST_F(Circuit, ClosesWhenTheRecordThatIsAloneFailsForAnotherReason) {
+  for (int i = 0; i < 3; ++i) FindsNobody(1, i);
+  ASSERT_TRUE(circuit.open());
+  Fails(1, 9);
+  EXPECT_FALSE(circuit.open());
+}
+
+TEST_F(Circuit, ClosesWhenOneIsLeftAndFails) {
   Open();
-  EXPECT_FALSE(circuit.MayGiveUp(records[1], after, At(39)));
-  EXPECT_TRUE(circuit.MayGiveUp(records[1], after, At(40)));
-  EXPECT_FALSE(circuit.MayGiveUp(records[2], after, At(49))) << "one in each give_up_after";
-  EXPECT_TRUE(circuit.MayGiveUp(records[2], after, At(50)));
-  EXPECT_FALSE(circuit.MayGiveUp(records[0], Nanos(0), At(99)));
+  circuit.OnAlone(2);
+  EXPECT_TRUE(circuit.open());
+  Fails(2, 1);
+  EXPECT_FALSE(circuit.open());
 }
 
 TEST_F(Circuit, LetsOneProbeOutAtATimeAfterItsWait) {
@@ -133,20 +154,45 @@ TEST_F(Circuit, LetsOneProbeOutAtATimeAfterItsWait) {
 TEST_F(Circuit, ClosesAtTheSuccessOfAnyCall) {
   Open();
   circuit.OnCall(70);
-  EXPECT_TRUE(Succeeds(7));
+  Succeeds();
   EXPECT_FALSE(circuit.open());
   EXPECT_EQ(circuit.NextCall(), Instant());
   EXPECT_FALSE(circuit.OnEnd(70)) << "it is a call like any other now";
 }
 
-TEST_F(Circuit, ItsClosedTimeStandsStillWhileItIsOpen) {
-  const Nanos before = circuit.ClosedTime(At(0));
-  Open();
-  EXPECT_EQ(circuit.ClosedTime(At(60)), before);
-  EXPECT_EQ(circuit.OpenFor(At(60)), seconds(60));
-  Succeeds(60);
-  EXPECT_EQ(circuit.OpenFor(At(70)), seconds(0));
-  EXPECT_EQ(circuit.ClosedTime(At(70)), before + seconds(10));
+// --- how long a record has failed by itself ------------------------------------------------------
+
+TEST_F(Circuit, CountsTheTimeOfARecordThatFailsAlone) {
+  for (int second : {0, 5, 10}) Fails(1, second);
+  EXPECT_EQ(Alone(1), seconds(10));
+}
+
+TEST_F(Circuit, CountsTheTimeOfARecordThatFailsWhileOthersSucceed) {
+  for (int second : {0, 5, 10}) {
+    for (const std::size_t record : {1, 2}) FindsNobody(record, second);
+    Succeeds();
+  }
+  EXPECT_EQ(Alone(1), seconds(10));
+  EXPECT_EQ(Alone(2), seconds(10));
+}
+
+TEST_F(Circuit, CountsNoTimeInWhichSeveralFailAndNoneSucceeds) {
+  for (int second = 0; second < 1000; ++second) {
+    for (const std::size_t record : {1, 2}) Fails(record, second);
+  }
+  EXPECT_EQ(Alone(1), seconds(0));
+  EXPECT_EQ(Alone(2), seconds(0));
+}
+
+TEST_F(Circuit, CountsNoTimeInWhichTheServiceSaysThatItServesNobody) {
+  for (int second = 0; second < 1000; ++second) FindsNobody(1, second);
+  EXPECT_EQ(Alone(1), seconds(0));
+}
+
+TEST_F(Circuit, CountsNoMoreThanARecordHadToWait) {
+  Fails(1, 0);
+  Fails(1, 900);  // it was without its lock
+  EXPECT_EQ(Alone(1), seconds(10));
 }
 
 }  // namespace

@@ -1,0 +1,91 @@
+// What makes all records fail is no record's own fault: ten in a row at most become dead letters,
+// whatever it is, and the others take effect once it is over.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/model/flow/flow_bench.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::Values;
+
+struct Cause {
+  const char* error_class;
+  bool retry;  // as the handler says
+  std::size_t letters;
+  const char* unavailable;
+};
+class FirstBadRun : public OneWorker, public ::testing::WithParamInterface<Cause> {
+ protected:
+  FirstBadRun() : OneWorker(Ten()) {
+    std::vector<std::string> records;
+    for (int i = 0; i < 100; ++i) records.push_back("r" + std::to_string(i));
+    worker.Deliver(0, records);
+  }
+  static FlowOptions Ten() {
+    FlowOptions options = FlowBench::Handling(Order::kNone);
+    options.tuning.retry.attempts = 3;
+    options.tuning.retry.give_up_after = Millis(60'000);
+    options.tuning.retry.initial = Millis(100);
+    options.tuning.retry.max = Millis(2000);
+    options.max_consecutive = 10;
+    return options;
+  }
+  HandlerFailure failure{.error_class = GetParam().error_class,
+                         .text = "no",
+                         .retry = GetParam().retry,
+                         .retry_after = {}};
+  void FailFor(Millis time) {
+    for (const Instant end = world.now.boot + time; world.now.boot < end;) {
+      while (!worker.calls.empty()) worker.Fail(worker.calls.front().record_id, failure);
+      while (worker.Acknowledge()) {
+      }
+      worker.Wait(Millis(100));
+    }
+  }
+};
+
+TEST_P(FirstBadRun, MakesAtMostTenDeadLettersIsNamedAndEndsByTheFirstSuccess) {
+  FailFor(std::chrono::minutes(5));
+  EXPECT_EQ(worker.told.buried.size(), GetParam().letters);
+  EXPECT_THAT(worker.flow.HandlerUnavailable(), StartsWith(GetParam().unavailable));
+  EXPECT_THAT(worker.flow.HandlerUnavailable(), HasSubstr(GetParam().error_class));
+  for (int i = 0; worker.Watermark(0) < 100 && i < 1000; ++i) {
+    worker.HandleAll();
+    worker.WriteAll();
+    worker.Wait(Millis(100));
+  }
+  EXPECT_EQ(worker.Watermark(0), 100) << "nobody needs to send anything";
+  EXPECT_EQ(worker.told.buried.size(), GetParam().letters);
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
+}
+
+constexpr const char* kAway = "its service is unavailable: ";
+constexpr const char* kRefused = "every record is refused (10 in a row): ";
+INSTANTIATE_TEST_SUITE_P(
+    Causes, FirstBadRun,
+    Values(
+        // Of the caller: no record's own.
+        Cause{"301", true, 0, kAway}, Cause{"302", true, 0, kAway}, Cause{"307", true, 0, kAway},
+        Cause{"401", true, 0, kAway}, Cause{"403", true, 0, kAway}, Cause{"405", true, 0, kAway},
+        Cause{"407", true, 0, kAway}, Cause{"421", true, 0, kAway}, Cause{"426", true, 0, kAway},
+        // Of the service.
+        Cause{"408", true, 0, kAway}, Cause{"429", true, 0, kAway}, Cause{"500", true, 0, kAway},
+        Cause{"502", true, 0, kAway}, Cause{"503", true, 0, kAway}, Cause{"504", true, 0, kAway},
+        Cause{"timeout", true, 0, kAway}, Cause{"connection", true, 0, kAway},
+        Cause{"exec", true, 0, kAway}, Cause{"exec_protocol", true, 0, kAway},
+        // Refused for good.
+        Cause{"101", false, 10, kRefused}, Cause{"400", false, 10, kRefused},
+        Cause{"404", false, 10, kRefused}, Cause{"409", false, 10, kRefused},
+        Cause{"410", false, 10, kRefused}, Cause{"413", false, 10, kRefused},
+        Cause{"415", false, 10, kRefused}, Cause{"422", false, 10, kRefused},
+        Cause{"451", false, 10, kRefused}, Cause{"501", false, 10, kRefused},
+        Cause{"jq", false, 10, kRefused}, Cause{"bad_record", false, 10, kRefused},
+        Cause{"too_large", false, 10, kRefused}, Cause{"exec_error", false, 10, kRefused}),
+    [](const auto& test) { return std::string(test.param.error_class); });
+
+}  // namespace
+}  // namespace fencepost::consumer
