@@ -14,7 +14,10 @@ namespace fencepost::consumer {
 
 TestHandler::TestHandler(const PipelineOptions& options, std::vector<HttpStub> stubs,
                          ConsumerObserver* observer)
-    : options_(options.handler), timeout_(options.processing.timeout), stubs_(std::move(stubs)) {
+    : options_(options.handler),
+      timeout_(options.processing.timeout),
+      attempts_(options.retry.attempts),
+      stubs_(std::move(stubs)) {
   if (!options_.any() || std::holds_alternative<HttpHandlerOptions>(options_.kind)) return;
   runner_ = MakeHandlerRunner(options_, options.name, 1, observer, [this](HandlerAnswer answer) {
     const std::lock_guard lock(mutex_);
@@ -39,6 +42,8 @@ TestHandler::Answer TestHandler::Handle(HandlerCall call, Millis now) {
   if (stuck_) return {tl::unexpected(hangs), Millis(1)};
   const Millis timeout = call.timeout;
   const std::string record_id = call.record_id;
+  const int attempt = call.attempt;
+  if (const auto known = ends_so_.find(record_id); known != ends_so_.end()) return known->second;
   runner_->Call(std::move(call));
   std::unique_lock lock(mutex_);
   if (!answered_.wait_for(lock, timeout + kGrace, [this] { return answer_.has_value(); })) {
@@ -49,8 +54,11 @@ TestHandler::Answer TestHandler::Handle(HandlerCall call, Millis now) {
     return {tl::unexpected(hangs), timeout};
   }
   const HandlerAnswer answer = *std::exchange(answer_, std::nullopt);
-  const bool late = !answer.result && answer.result.error().error_class == "timeout";
-  return {answer.result, late ? timeout : Millis(1)};
+  const std::string error = answer.result ? "" : answer.result.error().error_class;
+  const bool late = error == "timeout";
+  Answer made{answer.result, late ? timeout : Millis(1)};
+  if ((late || error == "exec") && attempt >= attempts_) ends_so_.emplace(record_id, made);
+  return made;
 }
 
 // A stub for this record first, then those for any, in order; the last of either lasts for ever

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -47,10 +48,14 @@ class TestHandler {
 
   const HandlerOptions options_;
   const Millis timeout_;
+  const int attempts_;
   std::vector<HttpStub> stubs_;
   std::unique_ptr<HandlerRunner> runner_;  // exec, jq
   std::vector<std::string> unanswered_;
   std::optional<std::string> stuck_;
+  // Of records for which the program has timed out or ended in so many calls: it is not run for
+  // them any more, since that takes real time.
+  std::map<std::string, Answer> ends_so_;
 
   std::mutex mutex_;
   std::condition_variable answered_;

@@ -12,7 +12,7 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr std::chrono::hours kLimit{1};          // of virtual time
+constexpr std::chrono::hours kLimit{1};          // of virtual time, and twice retry.give_up_after
 constexpr std::chrono::seconds kOutageEnds{60};  // of a majority of lock nodes
 constexpr Millis kSuccession{3000};  // until the group gives a dead worker's partitions on
 constexpr int kSteps = 1'000'000;
@@ -42,8 +42,9 @@ class Run {
     }
     EndOutageLater();
     StartWorker();
+    const locking::Nanos limit = kLimit + 2 * world_.options.retry.give_up_after;
     for (int steps = 0; !Ended(); ++steps) {
-      const bool late = world_.time.now().boot >= locking::Instant() + kLimit;
+      const bool late = world_.time.now().boot >= locking::Instant() + limit;
       if (late || steps >= kSteps || !world_.time.Step()) return DidNotEnd();
       if (world_.handler->stuck()) return Failed(*world_.handler->stuck());
     }
@@ -91,10 +92,8 @@ class Run {
   }
 
   TestReport DidNotEnd() const {
-    return Failed(
-        fmt::format("the pipeline did not finish its records within an hour of virtual "
-                    "time: {}",
-                    worker_->Waiting()));
+    return Failed(fmt::format("the pipeline did not finish its records in {} s of virtual time: {}",
+                              Report().virtual_time.count() / 1000, worker_->Waiting()));
   }
 
   void CheckStop(TestReport& report) const {

@@ -113,11 +113,11 @@ void TestWorld::OnNote(locking::Severity /*severity*/, std::string_view event,
                        std::string_view text) {
   static constexpr std::array<std::string_view, 5> kShown{
       "handler_stderr", "handler_exited", "handler_killed", "handler_failed", "stalled"};
-  constexpr std::size_t kKept = 10;
+  constexpr std::size_t kFirst = 6, kLast = 4;  // of them are kept
   if (std::ranges::find(kShown, event) == kShown.end()) return;
   const std::lock_guard lock(notes_mutex_);
   notes_.push_back(fmt::format("{}: {}", event, text));
-  if (notes_.size() > kKept) notes_.pop_front();
+  if (notes_.size() > kFirst + kLast) notes_.erase(notes_.begin() + kFirst);
 }
 
 std::vector<std::string> TestWorld::Notes() const {
