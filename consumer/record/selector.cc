@@ -109,9 +109,11 @@ std::string Selector::Text() const {
 }
 
 namespace {
-// Confluent's wire format: a zero, and the schema's id in four bytes. No JSON begins so.
+// Confluent's wire format: a zero, and the schema's id in four bytes. No JSON begins so, but in
+// UTF-16 it may, where the third byte is zero as well.
 std::optional<std::uint32_t> RegisteredSchema(std::string_view bytes) {
   if (bytes.size() < 5 || bytes[0] != '\0') return std::nullopt;
+  if (bytes[1] != '\0' && bytes[2] == '\0') return std::nullopt;
   std::uint32_t id = 0;
   for (const char c : bytes.substr(1, 4)) id = id << 8 | static_cast<unsigned char>(c);
   return id;
@@ -194,8 +196,7 @@ tl::expected<bool, std::string> Evaluator::Found(const Selector& selector, const
   const bool made = impl_->context.value != nullptr && &bytes == impl_->context.value;
   const std::string whose = made ? "handler's answer" : std::string(part);
   if (found == JsonFound::kMalformed) {
-    const bool utf16 = reader.problem().find("UTF-16") != std::string::npos;
-    if (const auto id = bytes && !made && !utf16 ? RegisteredSchema(*bytes) : std::nullopt) {
+    if (const auto id = bytes && !made ? RegisteredSchema(*bytes) : std::nullopt) {
       return tl::unexpected(
           fmt::format("the {} begins with the magic byte of a schema registry (schema id {}): set "
                       "kafka.decode.{}",

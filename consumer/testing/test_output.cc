@@ -7,7 +7,6 @@
 #include <simdjson.h>
 #include <sqlite3.h>
 
-#include "consumer/json/json_text.h"
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/rows/item_values.h"
 #include "consumer/record/selector.h"
@@ -183,11 +182,11 @@ class TopicOutput final : public TestOutput {
           std::string text;
           const auto found = evaluator_.Append(cell.selector, text);
           if (!found) return tl::unexpected(cell.name + ": " + found.error());
-          const bool json = *found && cell.selector.kind == Selector::Kind::kValue &&
-                            topic_.options_.encode.value.Needed();
-          if (const std::string_view why = json ? JsonProblem(text) : ""; !why.empty()) {
-            return tl::unexpected(
-                fmt::format("{}: the value is not valid JSON: {}", cell.name, why));
+          if (cell.selector.kind == Selector::Kind::kValue && value &&
+              topic_.options_.encode.value.Needed()) {
+            std::string whole;
+            const auto json = evaluator_.Append({.kind = Selector::Kind::kJson}, whole);
+            if (!json) return tl::unexpected(cell.name + ": " + json.error());
           }
           row.emplace_back(cell.name, *found ? std::optional<std::string>(text) : std::nullopt);
         }
