@@ -147,6 +147,23 @@ TEST(CheckTable, SaysWhereTheColumnsAre) {
               ::testing::ElementsAre(2u, 0u));
 }
 
+TEST(CheckTable, AdvisesToLeaveOutWhatIsNotNull) {
+  Asked asked;
+  asked.facts.columns[1].takes_null = false;
+  const auto advice = [&](const char* selector) {
+    asked.columns = Columns({{"id", "key"}, {"amount", selector}});
+    return AdviseOnTable(asked.facts, *ShapeOfRows(asked.columns, asked.rules), asked.terms);
+  };
+  EXPECT_THAT(advice("json:/amount"), ::testing::IsEmpty());
+  EXPECT_THAT(advice("json:/amount?default"), ::testing::IsEmpty());
+  EXPECT_THAT(advice("json:/amount?"),
+              ::testing::ElementsAre("shop.items.amount is NOT NULL, and json:/amount? gives null "
+                                     "where there is nothing: such a record is refused; "
+                                     "json:/amount?default leaves the column to its DEFAULT"));
+  asked.facts.columns[1].must_fill = true;
+  EXPECT_THAT(advice("json:/amount?"), ::testing::ElementsAre(HasSubstr("and it needs one")));
+}
+
 TableFacts GoodLedger() {
   TableFacts facts{
       .name = "fencepost_ledger", .columns = {}, .unique = {{{"pipeline", "record_id"}}}};
