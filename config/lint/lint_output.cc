@@ -151,8 +151,9 @@ void LintConvert(const Values& values, const std::string& output, Findings& find
                      output);
     } else if (!consumer::ParseConversion(text.value)) {
       findings.Error(text.at, "convert",
-                     "{}: \"{}\" is none of s, ms, us, ns (of a number that counts since 1970), "
-                     "base64, hex (of a text)",
+                     "{}: \"{}\" is none of d, s, ms, us, ns (of a number that counts since 1970), "
+                     "base64, hex, decimal:SCALE (of a text), bool (of 0 and 1), int32, int64 (of "
+                     "bytes)",
                      path, text.value);
     }
   }

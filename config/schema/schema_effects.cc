@@ -47,7 +47,9 @@ Target Conversions() {
         for (const Text& text : given.texts) {
           const auto column = std::ranges::find(columns, text.name, &Column::name);
           const auto conversion = ParseConversion(text.value);
-          if (column != columns.end() && conversion) column->conversion = *conversion;
+          if (column == columns.end() || !conversion) continue;
+          column->conversion = conversion->conversion;
+          column->scale = conversion->scale;
         }
       },
       [](const std::vector<Column>& /*columns*/) { return std::string(); });
@@ -55,9 +57,9 @@ Target Conversions() {
   target.same = [](const PipelineOptions& a, const PipelineOptions& b) {
     const Output* const one = kOutput<Output>(a);
     const Output* const other = kOutput<Output>(b);
+    const auto read = [](const Column& c) { return ConversionOf{c.conversion, c.scale}; };
     return one == nullptr || other == nullptr ||
-           std::ranges::equal(one->columns, other->columns, {}, &Column::conversion,
-                              &Column::conversion);
+           std::ranges::equal(one->columns, other->columns, {}, read, read);
   };
   return target;
 }
@@ -182,8 +184,9 @@ std::vector<Key> TableKeys(const std::string& output, bool required) {
            "Columns that identify a row, under a unique index; for `update` and `delete`.",
            {.check = kCheckColumn, .basic = true}),
       rows("convert", Conversions<Output>(),
-           "How a column's numbers or texts are read: `s`, `ms`, `us` or `ns` since 1970 as a "
-           "point in time; `base64` or `hex` texts as bytes.",
+           "How a column's values are read. Numbers: `d` (days), `s`, `ms`, `us` or `ns` since "
+           "1970, or since midnight; `bool`. Texts: `base64`, `hex`, `decimal:SCALE` "
+           "(Debezium's). `{scale, value}`: `decimal`. Bytes of a key: `int32`, `int64`.",
            {.check = kCheckColumn}),
       rows("fence_column", At(kOutput<Output>, &Output::rules, &RowRules::fence_column),
            "With `on_conflict: update`: only a higher value of `fence_by` overwrites what this "

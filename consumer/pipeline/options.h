@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -159,37 +160,55 @@ struct DeadLetterOptions {
   std::size_t max_consecutive = kMostInARow;
 };
 
-// How the text or number that a selector finds becomes a point in time, or bytes: `convert` of an
-// output with a table.
+// How the text or number that a selector finds is read: `convert` of an output with a table.
 enum class Conversion : std::uint8_t {
   kNone,
-  kSeconds,  // to kNanos: a number that counts since the Unix epoch
+  kDays,  // to kNanos: a number that counts since the Unix epoch, or since midnight
+  kSeconds,
   kMillis,
   kMicros,
   kNanos,
   kBase64,  // a text that stands for bytes
   kHex,
+  kBool,   // 0 or 1
+  kInt32,  // so many bits as bytes, the highest first
+  kInt64,
+  kDecimal,  // base64 of the unscaled number's bytes; or an object of scale and value
 };
-inline constexpr std::array<std::string_view, 7> kConversionWords{"",   "s",      "ms", "us",
-                                                                  "ns", "base64", "hex"};
+inline constexpr std::array<std::string_view, 12> kConversionWords{
+    "", "d", "s", "ms", "us", "ns", "base64", "hex", "bool", "int32", "int64", "decimal"};
 constexpr bool IsTime(Conversion conversion) {
-  return conversion >= Conversion::kSeconds && conversion <= Conversion::kNanos;
+  return conversion >= Conversion::kDays && conversion <= Conversion::kNanos;
 }
 constexpr std::string_view WordOf(Conversion conversion) {
   return kConversionWords[static_cast<std::size_t>(conversion)];
 }
-// nullopt: it is none of the words.
-constexpr std::optional<Conversion> ParseConversion(std::string_view word) {
+struct ConversionOf {
+  Conversion conversion = Conversion::kNone;
+  int scale = -1;  // of kDecimal; -1: each value has its own
+  bool operator==(const ConversionOf&) const = default;
+};
+// One of the words, decimal also with its scale ("decimal:2"). nullopt: it is none of them.
+inline std::optional<ConversionOf> ParseConversion(std::string_view text) {
+  constexpr std::string_view kScaled = "decimal:";
   for (std::size_t i = 1; i < kConversionWords.size(); ++i) {
-    if (kConversionWords[i] == word) return static_cast<Conversion>(i);
+    if (kConversionWords[i] == text) return ConversionOf{.conversion = static_cast<Conversion>(i)};
   }
-  return std::nullopt;
+  if (!text.starts_with(kScaled)) return std::nullopt;
+  text.remove_prefix(kScaled.size());
+  if (text.starts_with(' ')) text.remove_prefix(1);
+  int scale = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), scale);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (scale < 0 || scale > 1000) return std::nullopt;
+  return ConversionOf{.conversion = Conversion::kDecimal, .scale = scale};
 }
 
 struct Column {
   std::string name;
   Selector selector;
   Conversion conversion = Conversion::kNone;  // outputs with tables alone
+  int scale = -1;                             // ConversionOf
 };
 
 // What a row of effects does to one that is in the table.

@@ -12,22 +12,76 @@
 namespace fencepost {
 namespace {
 
-// As many digits as there are; `at` is behind them.
-std::optional<int> DigitsAt(std::string_view text, std::size_t& at, std::size_t count) {
-  int number = 0;
-  if (text.size() < at + count) return std::nullopt;
-  for (const std::size_t end = at + count; at < end; ++at) {
-    if (text[at] < '0' || text[at] > '9') return std::nullopt;
-    number = number * 10 + (text[at] - '0');
-  }
-  return number;
-}
+// Goes through an ISO 8601 text.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
 
-bool TakeAny(std::string_view text, std::size_t& at, std::string_view of) {
-  if (at >= text.size() || of.find(text[at]) == std::string_view::npos) return false;
-  ++at;
-  return true;
-}
+  [[nodiscard]] bool AtEnd() const { return at_ == text_.size(); }
+  bool TakeAny(std::string_view of) {
+    if (AtEnd() || of.find(text_[at_]) == std::string_view::npos) return false;
+    ++at_;
+    return true;
+  }
+  std::optional<std::chrono::sys_days> Date() {
+    const auto year = Digits(4);
+    const auto month = TakeAny("-") ? Digits(2) : std::nullopt;
+    const auto day = TakeAny("-") ? Digits(2) : std::nullopt;
+    if (!year || !month || !day) return std::nullopt;
+    const std::chrono::year_month_day date{std::chrono::year(*year),
+                                           std::chrono::month(static_cast<unsigned>(*month)),
+                                           std::chrono::day(static_cast<unsigned>(*day))};
+    if (!date.ok()) return std::nullopt;
+    return std::chrono::sys_days(date);
+  }
+  // Its fraction goes into `out`.
+  std::optional<std::chrono::seconds> TimeOfDay(DateTime& out) {
+    const auto hour = Digits(2);
+    const auto minute = TakeAny(":") ? Digits(2) : std::nullopt;
+    if (!hour || !minute || *hour > 23 || *minute > 59) return std::nullopt;
+    const auto time = std::chrono::hours(*hour) + std::chrono::minutes(*minute);
+    if (!TakeAny(":")) return time;
+    const auto second = Digits(2);
+    if (!second || *second > 59 || !Fraction(out)) return std::nullopt;
+    return time + std::chrono::seconds(*second);
+  }
+  std::optional<std::chrono::minutes> OffsetOf(DateTime& out) {
+    const bool plus = out.has_time && TakeAny("+");
+    if (!plus && !(out.has_time && TakeAny("-"))) {
+      out.has_offset = TakeAny("Zz");
+      return std::chrono::minutes(0);
+    }
+    out.has_offset = true;
+    const auto hours = Digits(2);
+    const auto minutes = TakeAny(":") || !AtEnd() ? Digits(2) : std::optional(0);
+    if (!hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
+    return std::chrono::minutes((plus ? 1 : -1) * (*hours * 60 + *minutes));
+  }
+
+ private:
+  std::optional<int> Digits(std::size_t count) {
+    int number = 0;
+    for (std::size_t i = 0; i < count; ++i, ++at_) {
+      if (AtEnd() || text_[at_] < '0' || text_[at_] > '9') return std::nullopt;
+      number = number * 10 + (text_[at_] - '0');
+    }
+    return number;
+  }
+  bool Fraction(DateTime& out) {
+    if (!TakeAny(".")) return true;
+    std::uint32_t nanos = 0;
+    for (int i = 0; i < 9; ++i) {
+      const bool digit = !AtEnd() && text_[at_] >= '0' && text_[at_] <= '9';
+      nanos = nanos * 10 + static_cast<std::uint32_t>(digit ? text_[at_++] - '0' : 0);
+      if (digit) ++out.digits;
+    }
+    out.point.nanos = nanos;
+    return out.digits > 0;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
 
 }  // namespace
 
@@ -76,52 +130,32 @@ void AppendDateTime(const PointInTime& point, char between, int digits, std::str
   out.append(".").append(fraction, 0, static_cast<std::size_t>(digits));
 }
 
-std::optional<DateTime> ParseDateTime(std::string_view text) {
-  std::size_t at = 0;
-  constexpr std::array<std::string_view, 6> kBefore{"", "-", "-", "Tt ", ":", ":"};
-  std::array<int, 6> parts{};
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0 && !TakeAny(text, at, kBefore.at(i))) return std::nullopt;
-    const auto part = DigitsAt(text, at, i == 0 ? 4 : 2);
-    if (!part) return std::nullopt;
-    parts.at(i) = *part;
-  }
-  const auto [year, month, day, hour, minute, second] = parts;
-  if (hour > 23 || minute > 59 || second > 59) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(year),
-                                         std::chrono::month(static_cast<unsigned>(month)),
-                                         std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok()) return std::nullopt;
+std::optional<DateTime> ParseIso(std::string_view text) {
   DateTime out;
-  if (TakeAny(text, at, ".")) {
-    std::uint32_t nanos = 0;
-    for (std::size_t one = at; out.digits < 9; ++out.digits) {
-      const auto digit = DigitsAt(text, one, 1);
-      if (!digit) break;
-      nanos = nanos * 10 + static_cast<std::uint32_t>(*digit);
-      at = one;
-    }
-    if (out.digits == 0) return std::nullopt;
-    for (int i = out.digits; i < 9; ++i) nanos *= 10;
-    out.point.nanos = nanos;
+  Reader in(text);
+  std::chrono::sys_seconds point{};
+  out.has_date = text.size() > 4 && text[4] == '-';
+  if (out.has_date) {
+    const auto date = in.Date();
+    if (!date) return std::nullopt;
+    point = *date;
   }
-  int offset = 0;
-  const bool plus = TakeAny(text, at, "+");
-  if (plus || TakeAny(text, at, "-")) {
-    const auto hours = DigitsAt(text, at, 2);
-    const bool more = hours && TakeAny(text, at, ":");
-    const auto minutes = more ? DigitsAt(text, at, 2) : std::nullopt;
-    if (!minutes || *hours > 23 || *minutes > 59) return std::nullopt;
-    offset = (plus ? 1 : -1) * (*hours * 60 + *minutes);
-    out.has_offset = true;
-  } else {
-    out.has_offset = TakeAny(text, at, "Zz");
+  out.has_time = !out.has_date || in.TakeAny("Tt ");
+  if (out.has_time) {
+    const auto time = in.TimeOfDay(out);
+    if (!time) return std::nullopt;
+    point += *time;
   }
-  if (at != text.size()) return std::nullopt;
-  const auto time = std::chrono::sys_days(date) + std::chrono::hours(hour) +
-                    std::chrono::minutes(minute - offset) + std::chrono::seconds(second);
-  out.point.seconds = time.time_since_epoch().count();
+  const auto offset = in.OffsetOf(out);
+  if (!offset || !in.AtEnd()) return std::nullopt;
+  out.point.seconds = (point - *offset).time_since_epoch().count();
   if (out.point.seconds < kYear1 || out.point.seconds > kYear9999) return std::nullopt;
+  return out;
+}
+
+std::optional<DateTime> ParseDateTime(std::string_view text) {
+  auto out = ParseIso(text);
+  if (out && (!out->has_date || !out->has_time)) out.reset();
   return out;
 }
 

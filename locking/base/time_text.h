@@ -28,11 +28,17 @@ void AppendDate(const PointInTime& point, std::string& out);  // 2026-11-23
 void AppendDateTime(const PointInTime& point, char between, int digits, std::string& out);
 
 struct DateTime {
-  PointInTime point;        // without an offset: as if it were UTC
+  PointInTime point;  // without an offset: as if it were UTC; a time of day: of 1970-01-01
+  bool has_date = false;
+  bool has_time = false;
   bool has_offset = false;  // Z, or +hh:mm
   int digits = 0;           // behind the second's point
 };
-// RFC 3339, also without an offset, with at most nine digits behind the point and no leap second.
+// ISO 8601: a date (2026-11-23, also with Z), a time of day (14:00, 14:00:00.25), or both, with an
+// offset (Z, +09, +0900, +09:00) or without one. At most nine digits behind the point; no leap
+// second.
+std::optional<DateTime> ParseIso(std::string_view text);
+// The same, where it has both.
 std::optional<DateTime> ParseDateTime(std::string_view text);
 
 }  // namespace fencepost

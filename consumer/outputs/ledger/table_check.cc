@@ -122,11 +122,11 @@ class EffectsCheck : public Check {
                  fmt::format("take it out of {}.columns", terms_.output));
     }
     if (!column.may_insert) return Denied("insert into", InFull(column), "INSERT");
-    if (conversion == Conversion::kNone) return {};
-    if (IsTime(conversion) ? column.takes_times : column.takes_bytes) return {};
+    const auto takes = consumer::Takes(column.cell, conversion);
+    if (takes) return {};
     return Bad(fmt::format("{} is {}, which {}.convert: {} cannot fill", InFull(column),
                            column.type, terms_.output, WordOf(conversion)),
-               IsTime(conversion) ? "it is for times, dates and text" : "it is for binary columns");
+               takes.error());
   }
 
   Checked Rules() {

@@ -13,6 +13,7 @@
 
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/output.h"
+#include "consumer/outputs/rows/cell_types.h"
 #include "consumer/outputs/rows/row_rules.h"
 
 namespace fencepost::consumer {
@@ -30,8 +31,7 @@ struct ColumnFacts {
   bool generated = false;
   bool must_fill = false;  // NOT NULL, and neither a default nor a trigger fills it
   Comparison comparison = Comparison::kValue;
-  bool takes_times = true;  // what `convert: ms` and the like make
-  bool takes_bytes = true;  // likewise base64, hex
+  CellType cell{};
   bool may_insert = true, may_select = true, may_update = true;
   bool takes_null = true;
 };

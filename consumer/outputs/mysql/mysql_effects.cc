@@ -83,13 +83,13 @@ std::string MysqlEffects::OnDuplicateKey(const Has& has) const {
 void MysqlEffects::AppendCell(const BatchRows& rows, std::size_t record, std::size_t row,
                               std::size_t column, std::string& sql) const {
   const auto cell = rows.cell(record, column, row);
-  const MysqlType type = target_.columns[column].type;
+  const CellKind kind = target_.columns[column].cell.kind;
   if (!cell) {
     sql += "NULL";
-  } else if (type == MysqlType::kBytes) {
+  } else if (kind == CellKind::kBytes) {
     AppendBytes(*cell, sql);
-  } else if (IsPlainNumber(*cell) && (type == MysqlType::kInteger || type == MysqlType::kNumber ||
-                                      type == MysqlType::kBit)) {
+  } else if (IsPlainNumber(*cell) &&
+             (kind == CellKind::kWhole || kind == CellKind::kDecimal || kind == CellKind::kFloat)) {
     sql += *cell;  // compared with a column exactly; as text of a bit it is a character
   } else {
     AppendText(*cell, sql);

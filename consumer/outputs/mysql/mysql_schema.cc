@@ -1,9 +1,6 @@
 #include "consumer/outputs/mysql/mysql_schema.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -16,39 +13,6 @@ namespace {
 
 constexpr unsigned kNoTable = 1146;
 constexpr unsigned kDenied = 1142;
-
-MysqlColumn TypeOf(std::string name, const std::string& data_type, const std::string& declared,
-                   int digits) {
-  constexpr std::array<std::pair<std::string_view, int>, 5> kIntegers{
-      {{"tinyint", 8}, {"smallint", 16}, {"mediumint", 24}, {"int", 32}, {"bigint", 64}}};
-  constexpr std::array<std::pair<std::string_view, MysqlType>, 23> kTypes{
-      {{"decimal", MysqlType::kNumber},    {"float", MysqlType::kNumber},
-       {"double", MysqlType::kNumber},     {"bit", MysqlType::kBit},
-       {"char", MysqlType::kText},         {"varchar", MysqlType::kText},
-       {"tinytext", MysqlType::kText},     {"text", MysqlType::kText},
-       {"mediumtext", MysqlType::kText},   {"longtext", MysqlType::kText},
-       {"enum", MysqlType::kText},         {"set", MysqlType::kText},
-       {"json", MysqlType::kJson},         {"binary", MysqlType::kBytes},
-       {"varbinary", MysqlType::kBytes},   {"tinyblob", MysqlType::kBytes},
-       {"blob", MysqlType::kBytes},        {"mediumblob", MysqlType::kBytes},
-       {"longblob", MysqlType::kBytes},    {"date", MysqlType::kDate},
-       {"datetime", MysqlType::kDateTime}, {"timestamp", MysqlType::kDateTime},
-       {"inet6", MysqlType::kText}}};
-  MysqlColumn column{.name = std::move(name), .declared = declared, .digits = digits};
-  for (const auto& [type, bits] : kIntegers) {
-    if (type != data_type) continue;
-    column.type = MysqlType::kInteger;
-    const bool is_unsigned = declared.find("unsigned") != std::string::npos;
-    const int positive = std::min(is_unsigned ? bits : bits - 1, 63);
-    column.most = positive == 63 ? std::numeric_limits<std::int64_t>::max()
-                                 : (std::int64_t{1} << positive) - 1;
-    column.least = is_unsigned ? 0 : -column.most - 1;
-  }
-  for (const auto& [type, is] : kTypes) {
-    if (type == data_type) column.type = is;
-  }
-  return column;
-}
 
 class MysqlCatalogue final : public Catalogue {
  public:
@@ -137,29 +101,46 @@ class MysqlCatalogue final : public Catalogue {
     const auto rows = Query(
         "SELECT column_name, data_type, column_type, is_nullable = 'NO' AND column_default IS NULL"
         " AND extra NOT LIKE '%auto_increment%', coalesce(generation_expression, '') <> '',"
-        " datetime_precision, is_nullable = 'NO' FROM information_schema.columns" +
+        " datetime_precision, character_maximum_length, character_octet_length,"
+        " numeric_precision, numeric_scale, is_nullable = 'NO' FROM information_schema.columns" +
         Where(schema, table) + " ORDER BY ordinal_position");
     if (!rows) return tl::unexpected(rows.error());
     for (const auto& row : *rows) {
-      const MysqlColumn& column =
-          columns.emplace_back(TypeOf(row[0].value_or(""), Lower(row[1].value_or("")),
-                                      row[2].value_or(""), MysqlNumber<int>(row[5])));
-      const bool text = column.type == MysqlType::kText || column.type == MysqlType::kBytes;
+      const auto number = [&row](std::size_t at) {
+        return row[at] ? std::optional(MysqlNumber<int>(row[at])) : std::nullopt;
+      };
+      const MysqlColumn& column = columns.emplace_back(
+          MysqlColumn{.name = row[0].value_or(""),
+                      .declared = row[2].value_or(""),
+                      .cell = MysqlCellType({.data_type = Lower(row[1].value_or("")),
+                                             .declared = row[2].value_or(""),
+                                             .characters = MysqlNumber<std::size_t>(row[6]),
+                                             .octets = MysqlNumber<std::size_t>(row[7]),
+                                             .precision = number(8),
+                                             .scale = number(9),
+                                             .digits = MysqlNumber<int>(row[5])})});
+      const CellKind kind = column.cell.kind;
+      const bool text =
+          kind == CellKind::kText || kind == CellKind::kBytes || kind == CellKind::kChoice;
       facts.columns.push_back({.name = column.name,
                                .type = column.declared,
                                .generated = row[4] == "1",
                                .must_fill = row[3] == "1",
                                .comparison = text ? Comparison::kText : Comparison::kValue,
-                               .takes_null = row[6] != "1"});
+                               .cell = column.cell,
+                               .takes_null = row[10] != "1"});
     }
     if (!connection_.mariadb()) return {};
     const auto checks = Query("SELECT check_clause FROM information_schema.check_constraints" +
                               Where(schema, table, "constraint"));
     if (!checks) return tl::unexpected(checks.error());
-    for (MysqlColumn& column : columns) {
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      MysqlColumn& column = columns[i];
       const std::string json = "json_valid(" + QuoteName(column.name) + ")";
       const bool is = std::ranges::any_of(*checks, [&](const auto& row) { return row[0] == json; });
-      if (is) column.type = MysqlType::kJson;
+      if (!is) continue;
+      column.cell = {.kind = CellKind::kJson};
+      facts.columns[i].cell = column.cell;
     }
     return {};
   }

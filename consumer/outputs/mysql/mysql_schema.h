@@ -12,30 +12,17 @@
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/mysql/mysql_connection.h"
 #include "consumer/outputs/rows/batch_rows.h"
+#include "consumer/outputs/rows/cell_types.h"
 #include "consumer/outputs/rows/row_rules.h"
 
 namespace fencepost::consumer {
 
 inline std::string QuoteName(std::string_view name) { return QuoteIdentifier(name, '`'); }
 
-enum class MysqlType : std::uint8_t {
-  kInteger,
-  kNumber,  // decimal, float, double
-  kBit,
-  kText,  // also enum and set
-  kJson,  // MariaDB: a text that is checked to be JSON
-  kBytes,
-  kDate,
-  kDateTime,  // also timestamp; UTC
-  kOther,     // taken as text
-};
-
 struct MysqlColumn {
   std::string name;
   std::string declared;  // as in the table: varchar(10)
-  MysqlType type = MysqlType::kOther;
-  std::int64_t least = 0, most = 0;  // of kInteger
-  int digits = 0;                    // of kDateTime: behind the seconds
+  CellType cell{};
 };
 
 struct MysqlTarget {
@@ -45,13 +32,22 @@ struct MysqlTarget {
   std::vector<std::string> advice{};
 };
 
+// What a column takes, by information_schema.columns.
+struct MysqlTypeFacts {
+  std::string data_type, declared;          // in lower case; as in the table
+  std::size_t characters = 0, octets = 0;   // at most
+  std::optional<int> precision{}, scale{};  // of numbers
+  int digits = 0;                           // behind the second
+};
+CellType MysqlCellType(const MysqlTypeFacts& facts);
+
 // Reads the catalog, and creates the ledger where it is missing. Checks what can be checked before
 // the first record.
 tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
                                                    const MysqlOptions& options,
                                                    const RowShape& shape, const LedgerTerms& terms);
 
-// What the columns' types make of a cell (table in README.md).
+// What the columns take: cell_types.h.
 class MysqlCells final : public CellTypes {
  public:
   MysqlCells() = default;
@@ -61,7 +57,9 @@ class MysqlCells final : public CellTypes {
     return (*columns_)[column].declared;
   }
   tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
-                                          std::string& text, std::size_t at) override;
+                                          std::string& text, std::size_t at) override {
+    return MakeCell((*columns_)[column].cell, shape_->columns[column], type, text, at);
+  }
 
  private:
   const std::vector<MysqlColumn>* columns_ = nullptr;

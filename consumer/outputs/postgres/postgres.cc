@@ -12,12 +12,6 @@
 namespace fencepost::consumer {
 namespace {
 
-// UTF-8 has one byte of another form for each character but its first.
-std::size_t Characters(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 // Another has written a row of the ledger since it was read, or a trigger drops those of ours.
 bool IsOfLedger(const PgFailure& failure) {
   return failure.table == kLedgerTable ||
@@ -55,13 +49,10 @@ std::optional<std::size_t> PostgresOutput::RefusedColumn(const OutputError& refu
     const PgColumn& to = target_.columns[column];
     const auto cell = rows_.cell(0, column);
     if (!cell || to.bytes()) continue;
-    if (to.length > 0 && Characters(*cell) > to.length) return column;
     const PgParam text{
         .data = cell->data(), .size = static_cast<int>(cell->size()), .binary = true};
     const auto read = connection_.QueryOnce(
-        fmt::format("SELECT ({})::{}", CellSql(to, shape_->columns[column], "$1::text"),
-                    to.length > 0 ? to.cast : to.declared),
-        {text});
+        fmt::format("SELECT ({})::{}", CellSql(to, "$1::text"), to.declared), {text});
     if (read) continue;
     const bool refused = read.error().kind == PgFailure::Kind::kServer;
     return refused ? std::optional(column) : std::nullopt;
@@ -91,7 +82,7 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
     if (ids == Ids::kNew && terms_.by_position) continue;
     WriteNames& names = write_statements_.at(static_cast<std::size_t>(ids));
     if (!shape_->ordered()) {
-      prepare(names.plain, "fencepost_write", WriteSql(target_, *shape_, ids), WriteTypes(target_));
+      prepare(names.plain, "fencepost_write", WriteSql(target_, ids), WriteTypes(target_));
     }
     prepare(names.rows, "fencepost_rows", RowsSql(target_, *shape_, ids),
             RowsTypes(target_, *shape_));
@@ -374,8 +365,7 @@ PostgresOutput::Answer<bool> PostgresOutput::FindsNewer() {
           {.data = cell->data(), .size = static_cast<int>(cell->size()), .binary = true});
       where += fmt::format(
           "{}t.{} {} {}", where.empty() ? "" : " AND ", QuoteIdentifier(to.name), how,
-          CellSql(to, shape_->columns[column],
-                  fmt::format("${}::{}", params.size(), to.bytes() ? "bytea" : "text")));
+          CellSql(to, fmt::format("${}::{}", params.size(), to.bytes() ? "bytea" : "text")));
     };
     for (const std::size_t place : shape_->key) compare(place, "=");
     compare(*shape_->fence, ">");

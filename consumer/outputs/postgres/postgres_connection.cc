@@ -116,8 +116,7 @@ PgFailure PgConnection::ServerFailure(const PGresult* result, Sent sent) const {
     failure.text += ": " + detail;
   }
   if (!failure.sqlstate.empty()) {
-    failure.text.append(UsualCause(failure.sqlstate))
-        .append(" (SQLSTATE " + failure.sqlstate + ")");
+    failure.text += " (SQLSTATE " + failure.sqlstate + ")";
   }
   failure.text = Redacted(std::move(failure.text));
   failure.table = field(PG_DIAG_TABLE_NAME);

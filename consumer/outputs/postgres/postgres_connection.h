@@ -59,9 +59,6 @@ struct PgFailure {
   [[nodiscard]] const std::string& Shown() const { return shown.empty() ? text : shown; }
 };
 
-// What is behind an error of this class as a rule, " (…)"; empty: nothing that is known.
-std::string_view UsualCause(std::string_view sqlstate);
-
 // What PostgreSQL tells about an error; empty: nothing.
 struct PgErrorFields {
   std::string sqlstate;

@@ -119,7 +119,7 @@ std::string What(const PgErrorFields& fields) {
     // None of these looks at data, so their words are names alone.
     if (StartsWith(state, std::span(kOfServer).first<kInWords>())) return fields.message;
     std::string beginning = StartsWith(state, kOfData) ? BeforeQuotes(fields.message) : "";
-    if (!beginning.empty()) return beginning.append(UsualCause(state));
+    if (!beginning.empty()) return beginning;
   }
   const std::string_view function = FunctionIn(fields.context);
   if (function.empty()) return std::string(ConditionName(state));
@@ -127,10 +127,6 @@ std::string What(const PgErrorFields& fields) {
 }
 
 }  // namespace
-
-std::string_view UsualCause(std::string_view sqlstate) {
-  return sqlstate == "22008" ? " (of a number since 1970, convert says the unit)" : "";
-}
 
 std::string WithoutRecord(const PgErrorFields& fields) {
   std::string shown = fmt::format("{} (SQLSTATE {}", What(fields), fields.sqlstate);

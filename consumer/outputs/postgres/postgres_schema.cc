@@ -39,7 +39,7 @@ enum ColumnField : int {
   kCategory,
   kElement,
   kDeclared,
-  kLength,
+  kModifier,
   kColumnSelect,
   kColumnUpdate,
   kNotNull,
@@ -170,15 +170,17 @@ class PgCatalogue final : public Catalogue {
       const auto text = [&](int field) { return std::string(PgText(*found, row, field)); };
       const auto flag = [&](int field) { return PgBool(*found, row, field); };
       const auto base = PgNumber<Oid>(text(kBase));
-      const char category = text(kCategory)[0];  // D: a time, S: text
+      const char category = text(kCategory)[0];  // S: text
+      const int modifier = PgNumber<int>(text(kModifier));
+      const CellType cell = PgCellType(base, modifier, category);
+      const auto element = PgNumber<Oid>(text(kElement));
       facts.columns.push_back(
           {.name = text(kColumn),
            .type = text(kCast),
            .generated = flag(kGenerated),
            .must_fill = flag(kMustFill),
            .comparison = category == 'S' ? Comparison::kText : Comparison::kValue,
-           .takes_times = category == 'D' || category == 'S',
-           .takes_bytes = base == kBytesOid,
+           .cell = cell,
            .may_insert = flag(kColumnInsert),
            .may_select = flag(kColumnSelect),
            .may_update = flag(kColumnUpdate),
@@ -188,9 +190,9 @@ class PgCatalogue final : public Catalogue {
                           .base = base,
                           .cast = text(kCast),
                           .collation = text(kCollation),
-                          .element = PgNumber<Oid>(text(kElement)),
                           .declared = text(kDeclared),
-                          .length = PgNumber<std::size_t>(text(kLength)),
+                          .cell = cell,
+                          .element = PgElementType(element, modifier),
                           .fallback = text(kDefault)});
     }
     return {};

@@ -13,6 +13,7 @@
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
 #include "consumer/outputs/rows/batch_rows.h"
+#include "consumer/outputs/rows/cell_types.h"
 #include "consumer/outputs/rows/row_rules.h"
 #include "consumer/pipeline/options.h"
 
@@ -31,11 +32,11 @@ struct PgColumn {
   Oid base = 0;  // the type below any domains
   std::string
       cast;  // its name in SQL, without a length: the assignment checks lengths, a cast cuts
-  std::string collation;   // its name in SQL, where it is not the database's own
-  Oid element = 0;         // of an array: the type of its elements, below any domains
-  std::string declared;    // its name in SQL, with its length and precision
-  std::size_t length = 0;  // most characters; 0: no limit
-  std::string fallback{};  // SQL: its DEFAULT, or NULL
+  std::string collation;  // its name in SQL, where it is not the database's own
+  std::string declared;   // its name in SQL, with its length and precision
+  CellType cell{};
+  std::optional<CellType> element{};  // of an array: what its elements are
+  std::string fallback{};             // SQL: its DEFAULT, or NULL
   [[nodiscard]] bool bytes() const { return base == kBytesOid; }
 };
 
@@ -48,10 +49,18 @@ struct PgTarget {
   std::vector<std::string> advice{};
 };
 
-// Cells as the types of PostgreSQL's columns take them: JSON strings stay strings in json columns,
-// JSON arrays become array literals, whole numbers such as 1.0 and 1e3 go into integer columns, and
-// what `convert` says is done. Everything else is text, which PostgreSQL reads as the column's
-// type. The table of it: README.md. Pure but for its memory; one thread.
+// What a type takes, by what is below its domains, and its type modifier (-1: none).
+CellType PgCellType(Oid base, int modifier, char category = 'U');
+// 0: it is no array.
+inline std::optional<CellType> PgElementType(Oid element, int modifier) {
+  if (element == 0) return std::nullopt;
+  CellType cell = PgCellType(element, modifier);
+  if (cell.kind == CellKind::kBytes) cell.kind = CellKind::kOther;  // \\x… in the array's text
+  return cell;
+}
+
+// Cells as PostgreSQL's columns take them: cell_types.h, and JSON arrays as array literals. One
+// thread.
 class PgCells final : public CellTypes {
  public:
   PgCells() = default;
@@ -67,9 +76,9 @@ class PgCells final : public CellTypes {
   const RowShape* shape_ = nullptr;
 };
 
-// What becomes of JSON in a column. `array` is valid JSON. For PgCells and its tests.
-enum class PgElement : std::uint8_t { kText, kInteger, kJson };
-tl::expected<std::string, std::string> PgArrayLiteral(std::string_view array, PgElement element);
+// `array` is valid JSON. For PgCells and its tests.
+tl::expected<std::string, std::string> PgArrayLiteral(std::string_view array,
+                                                      const CellType& element);
 
 // Reads the catalog, and creates the ledger where it is missing and may be created. Checks what can
 // be checked before the first record: columns, rights, the ledger's shape, and that the database

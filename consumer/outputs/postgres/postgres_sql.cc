@@ -10,8 +10,6 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr Oid kTimestampOid = 1114;
-constexpr Oid kTimestamptzOid = 1184;
 constexpr Oid kBoolArrayOid = 1000;
 
 // A hashed subplan whatever the planner believes of the sizes; written as a join it is a nested
@@ -23,9 +21,8 @@ std::string IfInserted(std::string_view then, std::string_view otherwise) {
   return fmt::format(kIfInserted, then, otherwise);
 }
 
-std::string Value(const PgColumn& column, const Column& from, std::string_view row,
-                  std::size_t index) {
-  return CellSql(column, from, fmt::format("{}.c{}", row, index));
+std::string Value(const PgColumn& column, std::string_view row, std::size_t index) {
+  return CellSql(column, fmt::format("{}.c{}", row, index));
 }
 
 std::string ArraysFrom(const PgTarget& target, std::size_t first) {
@@ -111,20 +108,13 @@ LedgerSql LedgerOf(const PgTarget& target, Ids ids) {
 
 }  // namespace
 
-// `timestamp` gives milliseconds since 1970.
-std::string CellSql(const PgColumn& column, const Column& from, std::string_view cell) {
-  if (from.selector.kind == Selector::Kind::kTimestamp && from.conversion == Conversion::kNone &&
-      (column.base == kTimestamptzOid || column.base == kTimestampOid)) {
-    return fmt::format("(timestamptz 'epoch' + {}::bigint * interval '1 millisecond'){}", cell,
-                       column.base == kTimestampOid ? " AT TIME ZONE 'UTC'" : "");
-  }
+std::string CellSql(const PgColumn& column, std::string_view cell) {
   return column.bytes() ? std::string(cell) : fmt::format("{}::{}", cell, column.cast);
 }
 
-std::string WriteSql(const PgTarget& target, const RowShape& shape, Ids ids) {
-  const std::string values = Listed(target.columns.size(), [&](std::size_t i) {
-    return Value(target.columns[i], shape.columns[i], "u", i);
-  });
+std::string WriteSql(const PgTarget& target, Ids ids) {
+  const std::string values = Listed(
+      target.columns.size(), [&](std::size_t i) { return Value(target.columns[i], "u", i); });
   const LedgerSql ledger = LedgerOf(target, ids);
   return fmt::format(
       "WITH u AS MATERIALIZED (SELECT * FROM unnest({}{}) AS u({}{})), {},"
@@ -156,8 +146,8 @@ std::string RowsSql(const PgTarget& target, const RowShape& shape, Ids ids) {
     const PgColumn& column = target.columns[i];
     // Keys and fences are compared here as they are in the table.
     const bool collate = !column.collation.empty() && (shape.IsKey(i) || shape.fence == i);
-    values += fmt::format(", {}{}{} AS v{}", Value(column, shape.columns[i], "e", i),
-                          collate ? " COLLATE " : "", collate ? column.collation : "", i);
+    values += fmt::format(", {}{}{} AS v{}", Value(column, "e", i), collate ? " COLLATE " : "",
+                          collate ? column.collation : "", i);
   }
   // As with IfInserted.
   constexpr std::string_view kOfInserted =

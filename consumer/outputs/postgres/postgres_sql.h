@@ -36,7 +36,7 @@ std::string EffectsSql(const PgTarget& target, const RowShape& shape);
 std::string LostSql(const PgTarget& target, const RowShape& shape);
 
 // How the text of a cell becomes a value of the column, in SQL.
-std::string CellSql(const PgColumn& column, const Column& from, std::string_view cell);
+std::string CellSql(const PgColumn& column, std::string_view cell);
 
 // What a write takes the ids of its records for. kNew: the ledger has none of them; a plain INSERT,
 // which costs a third less than ON CONFLICT, and any id that is there is an error that rolls back
@@ -46,7 +46,7 @@ enum class Ids : std::uint8_t { kAny, kNew };
 // The plain case, one row inserted a record. $1 pipeline, $2 worker, $3 record ids, $4 tokens,
 // $5 sources, $6 checksums, $7… one array a column. Answers one row; of kAny: how many ledger rows
 // it inserted.
-std::string WriteSql(const PgTarget& target, const RowShape& shape, Ids ids);
+std::string WriteSql(const PgTarget& target, Ids ids);
 std::vector<Oid> WriteTypes(const PgTarget& target);
 // Any number of rows a record, by the rules. The same, but $7 the rows' records (counted from 1),
 // $8 whether they delete, $9… one array a column; rows in the order in which they count. Where

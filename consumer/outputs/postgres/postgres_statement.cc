@@ -67,15 +67,15 @@ tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& co
   for (std::size_t i = 0; i < types->size(); ++i) {
     const auto type = connection.Query(sql::postgres_type, {std::to_string((*types)[i])});
     if (!type) return failed(type.error());
-    columns.push_back(
-        {.name = shape.columns[i].name,
-         .base = static_cast<Oid>(std::stoul(std::string(PgText(*type, 0, 0)))),
-         .cast = std::string(PgText(*type, 0, 1)),
-         .collation = "",
-         .element = PgText(*type, 0, 2).empty()
-                        ? Oid{0}
-                        : static_cast<Oid>(std::stoul(std::string(PgText(*type, 0, 2)))),
-         .declared = std::string(PgText(*type, 0, 1))});
+    const auto base = PgNumber<Oid>(PgText(*type, 0, 0));
+    const auto element = PgNumber<Oid>(PgText(*type, 0, 2));
+    columns.push_back({.name = shape.columns[i].name,
+                       .base = base,
+                       .cast = std::string(PgText(*type, 0, 1)),
+                       .collation = "",
+                       .declared = std::string(PgText(*type, 0, 1)),
+                       .cell = PgCellType(base, -1),
+                       .element = PgElementType(element, -1)});
     list += (i == 0 ? "" : ", ") + columns.back().cast;
   }
   const std::string function =

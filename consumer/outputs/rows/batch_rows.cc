@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include "consumer/outputs/rows/item_values.h"
 #include "consumer/record/text.h"
@@ -265,11 +264,6 @@ std::optional<std::size_t> BatchRows::Find(std::string_view record_id) const {
   const auto at = std::ranges::lower_bound(by_id_, record_id, {}, id);
   if (at == by_id_.end() || id(*at) != record_id) return std::nullopt;
   return *at;
-}
-
-bool BatchRows::IsText(std::string_view bytes) {
-  return simdjson::validate_utf8(bytes.data(), bytes.size()) &&
-         bytes.find('\0') == std::string_view::npos;
 }
 
 }  // namespace fencepost::consumer

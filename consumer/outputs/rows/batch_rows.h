@@ -28,9 +28,7 @@ class CellTypes {
  public:
   virtual ~CellTypes() = default;
   virtual std::string_view Name(std::size_t column) const = 0;
-  // The cell is what `text` holds from `at` on, and stays as it is or becomes what is sent instead.
-  // `type`: what it is in JSON, where its selector reads JSON. The error is a predicate of one line
-  // that holds nothing of the record.
+  // As MakeCell (cell_types.h).
   virtual tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                                   std::string& text, std::size_t at) = 0;
 };
@@ -105,8 +103,6 @@ class BatchRows {
   // What a refusal of the database says: "column arr (integer[]) from json:/arr: WHAT".
   [[nodiscard]] std::string About(std::size_t column, std::string_view type,
                                   std::string_view what) const;
-  // Where a selector's text is not valid UTF-8 or holds a NUL, no text column can take it.
-  static bool IsText(std::string_view bytes);
 
  private:
   // "column arr (integer[]) from json:/arr".

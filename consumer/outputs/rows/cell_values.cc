@@ -20,24 +20,36 @@ namespace {
 __extension__ typedef __int128 Wide;
 constexpr std::int64_t kMostDigits = 38;  // that it holds
 
-// Rounded down. nullopt: it does not fit.
-std::optional<Wide> Scaled(const Decimal& decimal, int shift) {
+enum class Unfit : std::uint8_t { kTooLarge, kFraction };
+
+tl::expected<Wide, Unfit> Scaled(const Decimal& decimal, int shift) {
   if (decimal.digits.empty()) return 0;
   const std::int64_t exponent = decimal.exponent + shift;
-  const auto size = static_cast<std::int64_t>(decimal.digits.size());
-  if (size + exponent > kMostDigits) return std::nullopt;
-  const std::int64_t whole = std::clamp<std::int64_t>(size + exponent, 0, size);
-  Wide value = 0;
-  for (std::int64_t i = 0; i < whole; ++i) {
-    value = value * 10 + (decimal.digits[static_cast<std::size_t>(i)] - '0');
+  if (exponent < 0) return tl::unexpected(Unfit::kFraction);
+  if (static_cast<std::int64_t>(decimal.digits.size()) + exponent > kMostDigits) {
+    return tl::unexpected(Unfit::kTooLarge);
   }
+  Wide value = 0;
+  for (const char digit : decimal.digits) value = value * 10 + (digit - '0');
   for (std::int64_t i = 0; i < exponent; ++i) value *= 10;
-  if (!decimal.negative) return value;
-  return -value - (whole < size ? 1 : 0);
+  return decimal.negative ? -value : value;
 }
 
-int Shift(Conversion unit) {  // to nanoseconds
-  FENCEPOST_CHECK(IsTime(unit), "a number without a unit");
+tl::expected<Wide, std::string> Whole(std::string_view number, Wide least, Wide most) {
+  const auto decimal = DecimalOf(number);
+  const auto value = decimal ? Scaled(*decimal, 0) : tl::unexpected(Unfit::kTooLarge);
+  if (!value && value.error() == Unfit::kFraction) {
+    return tl::unexpected<std::string>("is not a whole number");
+  }
+  if (!value || *value < least || *value > most) {
+    return tl::unexpected<std::string>("is a number out of the type's range");
+  }
+  return *value;
+}
+
+// A number in this unit times ten to so many is in nanoseconds.
+int Shift(Conversion unit) {
+  FENCEPOST_CHECK(IsTime(unit) && unit != Conversion::kDays, "no power of ten");
   return 9 - 3 * (static_cast<int>(unit) - static_cast<int>(Conversion::kSeconds));
 }
 
@@ -91,16 +103,30 @@ std::optional<Decimal> DecimalOf(std::string_view number) {
 
 tl::expected<std::int64_t, std::string> WholeNumber(std::string_view number, std::int64_t least,
                                                     std::int64_t most) {
+  return Whole(number, least, most).map([](Wide value) {
+    return static_cast<std::int64_t>(value);
+  });
+}
+
+template <typename Float>
+tl::expected<Float, std::string> FloatOf(std::string_view number) {
+  constexpr std::size_t kMost = 800;  // digits, of any double
+  Float value{};
+  const char* end = number.data() + number.size();
+  const auto [at, error] = std::from_chars(number.data(), end, value);
   const auto decimal = DecimalOf(number);
-  if (decimal && decimal->exponent < 0) {
-    return tl::unexpected<std::string>("is not a whole number");
-  }
-  const auto value = decimal ? Scaled(*decimal, 0) : std::nullopt;
-  if (!value || *value < least || *value > most) {
+  if (error != std::errc() || at != end || !decimal) {
     return tl::unexpected<std::string>("is a number out of the type's range");
   }
-  return static_cast<std::int64_t>(*value);
+  const std::size_t digits = decimal->digits.size();
+  if (digits == 0) return value;
+  const std::string printed =
+      digits > kMost ? "0" : fmt::format("{:.{}e}", static_cast<double>(value), digits - 1);
+  if (IsSameNumber(number, printed)) return value;
+  return tl::unexpected<std::string>("has digits that the type does not keep");
 }
+template tl::expected<float, std::string> FloatOf<float>(std::string_view);
+template tl::expected<double, std::string> FloatOf<double>(std::string_view);
 
 tl::expected<PointInTime, std::string> PointInTimeOf(std::string_view number, Conversion unit) {
   if (!IsJsonNumber(number)) {
@@ -108,15 +134,22 @@ tl::expected<PointInTime, std::string> PointInTimeOf(std::string_view number, Co
         fmt::format("is not a number, and `convert: {}` needs one", WordOf(unit)));
   }
   constexpr std::int64_t kNanos = 1'000'000'000;
+  constexpr std::int64_t kDay = 86'400;
+  const bool days = unit == Conversion::kDays;
   const auto decimal = DecimalOf(number);
-  const auto nanos = decimal ? Scaled(*decimal, Shift(unit)) : std::nullopt;
+  const auto scaled =
+      decimal ? Scaled(*decimal, days ? 0 : Shift(unit)) : tl::unexpected(Unfit::kTooLarge);
   const auto out_of_range = [&] {
     return tl::unexpected(
         fmt::format("is out of the years 1 to 9999 in {}: is that its unit?", WordOf(unit)));
   };
-  if (!nanos) return out_of_range();
-  Wide seconds = *nanos / kNanos;
-  Wide rest = *nanos % kNanos;
+  if (!scaled && scaled.error() == Unfit::kFraction) {
+    return tl::unexpected<std::string>(days ? "is not a whole number of days"
+                                            : "is finer than a nanosecond");
+  }
+  if (!scaled || (days && (*scaled > kYear9999 || *scaled < kYear1))) return out_of_range();
+  Wide seconds = days ? *scaled * kDay : *scaled / kNanos;
+  Wide rest = days ? 0 : *scaled % kNanos;
   if (rest < 0) {
     rest += kNanos;
     --seconds;
@@ -151,31 +184,14 @@ tl::expected<void, std::string> DecodeCell(Conversion encoding, std::string& tex
   return {};
 }
 
-tl::expected<void, std::string> MakeCellTime(Conversion unit, const TimeForm& form,
-                                             std::string& text, std::size_t at) {
-  const auto point = PointInTimeOf(std::string_view(text).substr(at), unit);
-  if (!point) return tl::unexpected(point.error());
-  text.resize(at);
-  if (form.date) {
-    AppendDate(*point, text);
-    return {};
-  }
-  AppendDateTime(*point, form.separator, form.digits, text);
-  if (form.zone) text += 'Z';
-  return {};
-}
-
-tl::expected<void, std::string> MakeCellWhole(std::int64_t least, std::int64_t most,
+tl::expected<void, std::string> MakeCellWhole(std::int64_t least, std::uint64_t most,
                                               std::string& text, std::size_t at) {
-  const auto whole = WholeNumber(std::string_view(text).substr(at), least, most);
+  const auto whole = Whole(std::string_view(text).substr(at), least, most);
   if (!whole) return tl::unexpected(whole.error());
-  text.replace(at, std::string::npos, fmt::format_int(*whole).c_str());
+  const auto digits = *whole < 0 ? fmt::format_int(static_cast<std::int64_t>(*whole)).str()
+                                 : fmt::format_int(static_cast<std::uint64_t>(*whole)).str();
+  text.replace(at, std::string::npos, digits);
   return {};
-}
-
-std::string NotText(std::string_view cell, std::string_view bytes) {
-  return fmt::format("{}; a {} column takes any bytes",
-                     IsUtf8(cell) ? "has a NUL" : "is not UTF-8 text", bytes);
 }
 
 tl::expected<void, std::string> MakeCellJson(const Selector& from, std::optional<JsonType> type,

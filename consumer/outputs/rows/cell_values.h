@@ -30,30 +30,22 @@ std::optional<Decimal> DecimalOf(std::string_view number);
 tl::expected<std::int64_t, std::string> WholeNumber(std::string_view number, std::int64_t least,
                                                     std::int64_t most);
 
-// What is finer than a nanosecond is cut off, towards the past.
+// The number as a float or a double, with all its digits: printed with as many it is the same.
+template <typename Float>
+tl::expected<Float, std::string> FloatOf(std::string_view number);
+
 tl::expected<PointInTime, std::string> PointInTimeOf(std::string_view number, Conversion unit);
 
 // base64: RFC 4648, also with - and _, and without =. hex: two digits a byte.
 tl::expected<std::string, std::string> Decoded(std::string_view text, Conversion encoding);
 std::string ToHex(std::string_view bytes);
 
-// --- what becomes of a cell, text[at, …): CellTypes::Convert ---
+// --- what becomes of a cell, text[at, …): MakeCell ---
 // Those bytes, as `encoding` says.
 tl::expected<void, std::string> DecodeCell(Conversion encoding, std::string& text, std::size_t at);
-// How a time is written: in full, or as these say.
-struct TimeForm {
-  bool date = false;  // nothing else
-  char separator = 'T';
-  int digits = 9;    // behind the seconds
-  bool zone = true;  // Z, of UTC
-};
-tl::expected<void, std::string> MakeCellTime(Conversion unit, const TimeForm& form,
-                                             std::string& text, std::size_t at);
 // A JSON number that is whole, as its digits.
-tl::expected<void, std::string> MakeCellWhole(std::int64_t least, std::int64_t most,
+tl::expected<void, std::string> MakeCellWhole(std::int64_t least, std::uint64_t most,
                                               std::string& text, std::size_t at);
-// Why a cell that is no text (BatchRows::IsText) is refused; `bytes` is a type that takes it.
-std::string NotText(std::string_view cell, std::string_view bytes);
 // For a column of JSON: JSON stays as it is, any other text becomes a string of it. `type`: what
 // the selector found, where it reads JSON.
 tl::expected<void, std::string> MakeCellJson(const Selector& from, std::optional<JsonType> type,

@@ -14,8 +14,7 @@ SELECT a.attname, b.oid, format_type(b.oid, -1),
    UNION ALL SELECT p.typbasetype FROM x JOIN pg_type p ON p.oid = x.oid AND p.typtype = 'd')
   SELECT x.oid FROM x JOIN pg_type p ON p.oid = x.oid WHERE p.typtype <> 'd'),
  format_type(a.atttypid, a.atttypmod),
- CASE WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND a.atttypmod > 4
-  THEN a.atttypmod - 4 ELSE 0 END,
+ b.typmod,
  has_column_privilege($1::oid, a.attnum, 'SELECT'),
  has_column_privilege($1::oid, a.attnum, 'UPDATE'), a.attnotnull,
  coalesce((SELECT pg_get_expr(f.adbin, f.adrelid) FROM pg_attrdef f
@@ -24,7 +23,9 @@ SELECT a.attname, b.oid, format_type(b.oid, -1),
            a.attrelid::regclass::text, a.attname)) END,
           pg_get_expr(t.typdefaultbin, 0), 'NULL')
  FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid,
- LATERAL (WITH RECURSIVE d AS (SELECT t.oid, t.typtype, t.typbasetype UNION ALL
-   SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_type p ON d.typtype = 'd'
-   AND p.oid = d.typbasetype) SELECT oid FROM d WHERE typtype <> 'd') b
+ LATERAL (WITH RECURSIVE d AS (SELECT t.oid, t.typtype, t.typbasetype,
+    CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END AS typmod UNION ALL
+   SELECT p.oid, p.typtype, p.typbasetype, CASE WHEN p.typtype = 'd' AND d.typmod < 0
+    THEN p.typtypmod ELSE d.typmod END FROM d JOIN pg_type p ON d.typtype = 'd'
+   AND p.oid = d.typbasetype) SELECT oid, typmod FROM d WHERE typtype <> 'd') b
  WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum

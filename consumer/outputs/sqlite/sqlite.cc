@@ -32,6 +32,15 @@ std::string InsertSql(const SqliteTarget& target, const RowShape& shape,
                      OnConflictSql(shape));
 }
 
+// SQLite's own reading of a text may be off by the last bit.
+std::optional<double> DoubleOf(const CellType& type, std::string_view cell) {
+  if (type.kind != CellKind::kFloat || cell.find_first_of(".eE") == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto value = FloatOf<double>(cell);
+  return value ? std::optional(*value) : std::nullopt;
+}
+
 // The columns' affinity holds for what they are compared with. `fenced`: where a lower fence wrote
 // it.
 std::string WhereSql(const RowShape& shape, bool fenced) {
@@ -76,19 +85,6 @@ std::string UpdateSql(const SqliteTarget& target, const RowShape& shape,
 }
 
 }  // namespace
-
-tl::expected<void, std::string> SqliteCells::Convert(std::size_t column,
-                                                     std::optional<JsonType> /*type*/,
-                                                     std::string& text, std::size_t at) {
-  const Conversion conversion = shape_.columns[column].conversion;
-  if (IsTime(conversion)) return MakeCellTime(conversion, {.digits = 6}, text, at);
-  if (conversion != Conversion::kNone) {
-    if (auto decoded = DecodeCell(conversion, text, at); !decoded) return decoded;
-  }
-  const std::string_view cell = std::string_view(text).substr(at);
-  if (target_.blobs[column] || BatchRows::IsText(cell)) return {};
-  return tl::unexpected(NotText(cell, "BLOB"));
-}
 
 OutputError SqliteOutput::Refused(const SqliteFailure& failure) const {
   OutputError error = ToOutputError(failure, options_.path);
@@ -266,8 +262,10 @@ void SqliteOutput::BindCells(sqlite3_stmt* statement, std::size_t record, std::s
     const auto cell = rows_.cell(record, column, row);
     if (!cell) {
       sqlite3_bind_null(statement, at);
-    } else if (target_.blobs[column]) {
+    } else if (target_.cells[column].kind == CellKind::kBytes) {
       sqlite3_bind_blob64(statement, at, cell->data(), cell->size(), SQLITE_STATIC);
+    } else if (const auto real = DoubleOf(target_.cells[column], *cell)) {
+      sqlite3_bind_double(statement, at, *real);
     } else {  // the column's affinity makes it a number where it is one
       sqlite3_bind_text64(statement, at, cell->data(), cell->size(), SQLITE_STATIC, SQLITE_UTF8);
     }

@@ -12,14 +12,16 @@
 #include <vector>
 
 #include "consumer/outputs/ledger/stepwise_output.h"
+#include "consumer/outputs/rows/cell_types.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 #include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {
 
 struct SqliteTarget {
-  std::string table;        // quoted
-  std::vector<bool> blobs;  // by the shape's columns: takes bytes, not text
+  std::string table;               // quoted
+  std::vector<CellType> cells;     // by the shape's columns
+  std::vector<std::string> types;  // likewise, as people read them
   std::vector<std::string> advice{};
 };
 
@@ -30,12 +32,17 @@ tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection
                                                     const RowShape& shape,
                                                     const LedgerTerms& terms);
 
-// What `convert` says; all else is text, which the column's affinity makes a number where it is
-// one.
+// What a column of this declared type (in upper case) takes. Text and numbers are what its affinity
+// makes of a text.
+CellType SqliteCellType(std::string_view type, bool strict);
+
+// What the columns take: cell_types.h.
 class SqliteCells final : public CellTypes {
  public:
   SqliteCells(const SqliteTarget& target, const RowShape& shape) : target_(target), shape_(shape) {}
-  [[nodiscard]] std::string_view Name(std::size_t /*column*/) const override { return ""; }
+  [[nodiscard]] std::string_view Name(std::size_t column) const override {
+    return target_.types[column];
+  }
   tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                           std::string& text, std::size_t at) override;
 

@@ -42,9 +42,7 @@ class SqliteCatalogue final : public Catalogue {
     auto facts =
         Told(Read(name.size() > 1 ? name.front() : "main", name.back(), TableInWords(name)));
     if (!facts || !*facts) return facts;
-    for (const ColumnFacts& column : (*facts)->columns) {
-      blobs_.push_back(column.type.find("BLOB") != std::string::npos);
-    }
+    columns_ = (*facts)->columns;
     return facts;
   }
   std::string WhyMissing(const Name& /*name*/) override {
@@ -75,7 +73,10 @@ class SqliteCatalogue final : public Catalogue {
   }
 
   SqliteTarget Target(const std::vector<std::size_t>& places) {
-    for (const std::size_t place : places) target_.blobs.push_back(blobs_[place]);
+    for (const std::size_t place : places) {
+      target_.cells.push_back(columns_[place].cell);
+      target_.types.push_back(columns_[place].type);
+    }
     return std::move(target_);
   }
 
@@ -94,7 +95,9 @@ class SqliteCatalogue final : public Catalogue {
     TableFacts facts{.name = std::string(as), .columns = {}};
     auto columns = connection_.Prepare(
         "SELECT name, type, hidden IN (2, 3), \"notnull\" AND dflt_value IS NULL"
-        " AND NOT (pk AND upper(type) = 'INTEGER'), \"notnull\" FROM pragma_table_xinfo(?1, ?2)");
+        " AND NOT (pk AND upper(type) = 'INTEGER'), \"notnull\", (SELECT strict FROM "
+        "pragma_table_list(?1)"
+        " WHERE schema = ?2) FROM pragma_table_xinfo(?1, ?2)");
     if (!columns) return tl::unexpected(columns.error());
     Bind(*columns, 1, table);
     Bind(*columns, 2, schema);
@@ -108,6 +111,7 @@ class SqliteCatalogue final : public Catalogue {
                                .generated = sqlite3_column_int(row, 2) != 0,
                                .must_fill = sqlite3_column_int(row, 3) != 0,
                                .comparison = ComparisonOf(type),
+                               .cell = SqliteCellType(type, sqlite3_column_int(row, 5) != 0),
                                .takes_null = sqlite3_column_int(row, 4) == 0});
     }
     if (facts.columns.empty()) return std::nullopt;
@@ -138,7 +142,7 @@ class SqliteCatalogue final : public Catalogue {
   SqliteConnection& connection_;
   const SqliteOptions& options_;
   SqliteTarget target_;
-  std::vector<bool> blobs_;  // of all columns
+  std::vector<ColumnFacts> columns_;
 };
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST_F(PostgresStatementTest, ARefusedRowMakesItsRecordBadAndNothingOfItIsWritte
     const bool bad = i == 17 || i == 60 || i >= 100;
     EXPECT_EQ((*outcomes)[i].result, bad ? kBadRecord : kCommitted) << i;
   }
-  EXPECT_THAT((*outcomes)[17].detail, HasSubstr("invalid input syntax for type numeric"));
+  EXPECT_THAT((*outcomes)[17].detail, HasSubstr("is not a number"));
   EXPECT_THAT((*outcomes)[60].detail, HasSubstr("accounts_balance_check"));
   EXPECT_THAT((*outcomes)[100].detail, HasSubstr("argument $2 from json:/amount"));
   EXPECT_EQ(Balances(), "a=98 b=0");

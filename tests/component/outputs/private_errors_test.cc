@@ -36,13 +36,17 @@ class PostgresPrivacy : public PostgresTest {
 };
 
 TEST_F(PostgresPrivacy, AValueOfTheWrongTypeIsQuotedToItsDeadLetterAlone) {
-  for (const char* type : {"integer", "numeric", "timestamptz", "uuid", "inet", "boolean"}) {
+  for (const char* type : {"integer", "numeric", "timestamptz"}) {  // refused before they are sent
+    const WriteOutcome outcome = Into(type, kCard);
+    EXPECT_THAT(outcome.shown, AllOf(Not(HasSubstr("4111")), HasSubstr("column v"))) << type;
+  }
+  for (const char* type : {"uuid", "inet", "boolean"}) {
     const WriteOutcome outcome = Into(type, kCard);
     EXPECT_THAT(outcome.detail, HasSubstr(kCard)) << type;
     EXPECT_THAT(outcome.shown, AllOf(Not(HasSubstr("4111")), HasSubstr("SQLSTATE 22"))) << type;
   }
-  EXPECT_EQ(Into("integer", kCard).shown,
-            "column v (integer) from json:/v: invalid input syntax for type integer: … "
+  EXPECT_EQ(Into("uuid", kCard).shown,
+            "column v (uuid) from json:/v: invalid input syntax for type uuid: … "
             "(SQLSTATE 22P02)");
 }
 
@@ -81,7 +85,7 @@ TEST_F(PostgresPrivacy, ABatchThatWaitsSaysWhyWithoutItsRecords) {
 }
 
 TEST_F(PostgresPrivacy, WhatIsSaidOfALargeValueStaysSmall) {
-  const WriteOutcome outcome = Into("integer", std::string(600'000, 'x'));
+  const WriteOutcome outcome = Into("uuid", std::string(600'000, 'x'));
   EXPECT_LE(outcome.detail.size(), kMaxErrorText);
   EXPECT_THAT(outcome.detail, HasSubstr("xxxx"));
   EXPECT_LE(outcome.shown.size(), kMaxErrorText);
@@ -103,7 +107,7 @@ TEST_F(SqliteTest, SaysOfARefusedRowWhatRefusedIt) {
   EXPECT_EQ(Refused(*output, R"({"order_id":"x","v":4111})").shown,
             "CHECK constraint failed: small");
   const WriteOutcome text = Refused(*output, fmt::format(R"({{"order_id":"x","v":"{}"}})", kCard));
-  EXPECT_THAT(text.shown, AllOf(Not(HasSubstr("4111")), HasSubstr("n.v")));
+  EXPECT_THAT(text.shown, AllOf(Not(HasSubstr("4111")), HasSubstr("column v")));
 }
 
 }  // namespace

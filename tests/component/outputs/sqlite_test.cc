@@ -170,7 +170,7 @@ TEST_F(SqliteTest, ConvertsEpochsAndEncodedBytesWhereTheColumnSaysSo) {
                   {.id = "c", .offset = 3, .value = R"({"at":1,"raw":""})"}};
   const auto outcomes = WriteAll(*output, bad).value();
   EXPECT_EQ(outcomes.at(0).result, WriteResult::kBadRecord);
-  EXPECT_EQ(outcomes.at(0).detail, "column raw from json:/raw is not hex");
+  EXPECT_EQ(outcomes.at(0).detail, "column raw (BLOB) from json:/raw is not hex");
   EXPECT_EQ(outcomes.at(1).result, WriteResult::kCommitted);
 }
 

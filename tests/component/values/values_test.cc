@@ -20,6 +20,7 @@ std::string ValueName(const ::testing::TestParamInfo<ValueRow>& row) {
   std::string name;
   bool begins = true;
   for (const char c : row.param.name) {
+    if (c == '-' && begins) name += "Minus";
     const bool letter = std::isalnum(static_cast<unsigned char>(c)) != 0;
     if (letter) {
       name += begins ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
@@ -95,7 +96,10 @@ class Table {
     const auto outcomes = WriteAll(*output, batch);
     if (!outcomes) return "! " + outcomes.error().error.Line();
     const WriteOutcome& outcome = outcomes->at(0);
-    if (outcome.result == WriteResult::kBadRecord) return "! " + outcome.detail;
+    if (outcome.result == WriteResult::kBadRecord) {
+      EXPECT_THAT(outcome.shown, ::testing::Not(::testing::HasSubstr("s3cret"))) << "on the port";
+      return "! " + outcome.detail;
+    }
     const auto rows = session_->Exec(fmt::format("SELECT {} FROM {}", AsText(type), table));
     return rows.empty() ? "no row" : rows.at(0).at(0).value_or("NULL");
   }

@@ -47,7 +47,17 @@ TEST(PointsInTime, CountFromTheEpochInBothDirections) {
   EXPECT_EQ(Time("-1", Conversion::kNanos), "1969-12-31T23:59:59.999999999");
   EXPECT_EQ(Time("1735689600123", Conversion::kMillis), "2025-01-01T00:00:00.123000000");
   EXPECT_EQ(Time("1.7e9", Conversion::kSeconds), "2023-11-14T22:13:20.000000000");
-  EXPECT_EQ(Time("0.0000001", Conversion::kMillis), "1970-01-01T00:00:00.000000000") << "cut off";
+  EXPECT_EQ(Time("-0.000001", Conversion::kMillis), "1969-12-31T23:59:59.999999999");
+  EXPECT_EQ(Time("19700", Conversion::kDays), "2023-12-09T00:00:00.000000000");
+  EXPECT_EQ(Time("-1", Conversion::kDays), "1969-12-31T00:00:00.000000000");
+}
+
+// Neither cut off nor rounded.
+TEST(PointsInTime, AreNotFinerThanANanosecond) {
+  for (const char* number : {"0.0000001", "-0.0000001"}) {
+    EXPECT_EQ(Time(number, Conversion::kMillis), "is finer than a nanosecond");
+  }
+  EXPECT_EQ(Time("0.5", Conversion::kDays), "is not a whole number of days");
 }
 
 TEST(PointsInTime, AreOfFourDigitYears) {
@@ -56,6 +66,31 @@ TEST(PointsInTime, AreOfFourDigitYears) {
     EXPECT_NE(Time("1e99999999999", unit).find("is that its unit?"), std::string::npos);
   }
   EXPECT_EQ(Time("253402300799", Conversion::kSeconds), "9999-12-31T23:59:59.000000000");
+}
+
+template <typename Float>
+std::string Kept(std::string_view number) {
+  const auto value = FloatOf<Float>(number);
+  return value ? "kept" : value.error();
+}
+
+TEST(Floats, KeepAllDigitsOfANumberOrDoNotTakeIt) {
+  for (const char* number : {"0", "0.1", "1e300", "-1.5", "0.10000000000000001", "1e-320",
+                             "0.30000000000000004", "9007199254740992", "100.00"}) {
+    EXPECT_EQ(Kept<double>(number), "kept") << number;
+  }
+  for (const char* number : {"0.12345678901234567890123", "12345678901234567890123456789",
+                             "9007199254740993", "0.1000000000000000055"}) {
+    EXPECT_EQ(Kept<double>(number), "has digits that the type does not keep") << number;
+  }
+  for (const char* number : {"0.1", "16777216", "0.10000000149011612"}) {
+    EXPECT_EQ(Kept<float>(number), "kept") << number;
+  }
+  for (const char* number : {"16777217", "3.14159265", "0.1000000001"}) {
+    EXPECT_EQ(Kept<float>(number), "has digits that the type does not keep") << number;
+  }
+  EXPECT_EQ(Kept<double>("1e400"), "is a number out of the type's range");
+  EXPECT_EQ(Kept<float>("1e40"), "is a number out of the type's range");
 }
 
 TEST(EncodedBytes, AreDecodedOrRefused) {
@@ -71,14 +106,14 @@ TEST(EncodedBytes, AreDecodedOrRefused) {
 
 // As PostgreSQL reads an array literal: what is quoted is taken without its backslashes.
 TEST(ArrayLiterals, QuoteStringsAndKeepNullsAndNesting) {
-  const auto literal = [](std::string_view json, PgElement element) {
-    return PgArrayLiteral(json, element).value();
+  const auto literal = [](std::string_view json, CellKind element) {
+    return PgArrayLiteral(json, {.kind = element}).value();
   };
-  EXPECT_EQ(literal(" [ 1 , [ 2 ] ] ", PgElement::kText), "{1,{2}}");
-  EXPECT_EQ(literal(R"(["a\n","\"","\\"])", PgElement::kText), "{\"a\n\",\"\\\"\",\"\\\\\"}");
-  EXPECT_EQ(literal(R"([{"a":"}],"},null])", PgElement::kJson), R"({"{\"a\":\"}],\"}",NULL})");
-  EXPECT_EQ(literal("[1.0,-2e1]", PgElement::kInteger), "{1,-20}");
-  EXPECT_EQ(literal("[1.0,-2e1]", PgElement::kText), "{1.0,-2e1}");
+  EXPECT_EQ(literal(" [ 1 , [ 2 ] ] ", CellKind::kText), "{1,{2}}");
+  EXPECT_EQ(literal(R"(["a\n","\"","\\"])", CellKind::kText), "{\"a\n\",\"\\\"\",\"\\\\\"}");
+  EXPECT_EQ(literal(R"([{"a":"}],"},null])", CellKind::kJson), R"({"{\"a\":\"}],\"}",NULL})");
+  EXPECT_EQ(literal("[1.0,-2e1]", CellKind::kWhole), "{1,-20}");
+  EXPECT_EQ(literal("[1.0,-2e1]", CellKind::kText), "{1.0,-2e1}");
 }
 
 }  // namespace

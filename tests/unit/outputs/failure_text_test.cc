@@ -41,15 +41,6 @@ TEST(FailureText, TrustsPostgresOwnWordsWhereTheyHoldNoData) {
             "could not extend file \"base/5/16384\": No space left (SQLSTATE 53100)");
 }
 
-TEST(FailureText, OfANumberForATimeNamesTheKeyThatSaysItsUnit) {
-  PgErrorFields fields;
-  fields.sqlstate = "22008";
-  fields.message = "date/time field value out of range: \"1732449600000\"";
-  EXPECT_EQ(WithoutRecord(fields),
-            "date/time field value out of range: … (of a number since 1970, convert says the unit) "
-            "(SQLSTATE 22008)");
-}
-
 TEST(FailureText, TrustsNoWordsOfFunctionsAndExtensions) {
   PgErrorFields fields;
   fields.sqlstate = "55000";

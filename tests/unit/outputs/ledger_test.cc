@@ -131,13 +131,6 @@ TEST(BatchRowsDeathTest, TwoRecordsOfOneIdAreAProgrammingError) {
   EXPECT_DEATH(rows.Fill(batch.items(), outcomes), "");
 }
 
-TEST(BatchRows, TextIsUtf8WithoutNul) {
-  EXPECT_TRUE(BatchRows::IsText("gr\xc3\xbc\xc3\x9f dich"));
-  EXPECT_TRUE(BatchRows::IsText(""));
-  EXPECT_FALSE(BatchRows::IsText("\xff"));
-  EXPECT_FALSE(BatchRows::IsText(std::string_view("a\0b", 3)));
-}
-
 TEST(PgFailure, OnlyWhatSpeaksOfTheServerIsKnownToBeNoRecordsDoing) {
   const auto failure = [](const char* state) {
     return FailureOf({.kind = PgFailure::Kind::kServer, .sqlstate = state, .text = ""});

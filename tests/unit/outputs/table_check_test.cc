@@ -56,14 +56,14 @@ const Case kEffects[] = {
     {"TimeIntoNumber",
      [](Asked& a) {
        a.columns[1].conversion = Conversion::kMillis;
-       a.facts.columns[1].takes_times = false;
+       a.facts.columns[1].cell.kind = CellKind::kDecimal;
      },
      "shop.items.amount is numeric, which output.some.convert: ms cannot fill; it is for times, "
      "dates and text"},
     {"BytesIntoNumber",
      [](Asked& a) {
        a.columns[1].conversion = Conversion::kHex;
-       a.facts.columns[1].takes_bytes = false;
+       a.facts.columns[1].cell.kind = CellKind::kDecimal;
      },
      "which output.some.convert: hex cannot fill; it is for binary columns"},
     {"MustBeFilled",

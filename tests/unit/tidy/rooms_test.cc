@@ -99,7 +99,7 @@ const std::vector<Room>& Rooms() {
            1290},
       Room{"consumer/outputs/rows",
            {"consumer/json", "locking/base", "consumer/record", "consumer/pipeline",
-            "consumer/outputs"},
+            "consumer/decode", "consumer/outputs"},
            790},
       Room{"consumer/encode",
            {"consumer/json", "locking/base", "consumer/record", "consumer/pipeline",

@@ -1,0 +1,334 @@
+#include "consumer/outputs/rows/cell_types.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "consumer/decode/avro_text.h"
+#include "consumer/json/json_text.h"
+#include "consumer/outputs/rows/cell_values.h"
+#include "consumer/outputs/rows/row_rules.h"
+#include "consumer/record/text.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using Done = tl::expected<void, std::string>;
+using Problem = tl::unexpected<std::string>;
+
+bool IsTimes(CellKind kind) { return kind >= CellKind::kDate; }
+bool IsNumeric(CellKind kind) {
+  return kind == CellKind::kWhole || kind == CellKind::kDecimal || kind == CellKind::kFloat;
+}
+
+// UTF-8 has one byte of another form for each character but its first.
+std::size_t Characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+// JSON text with the escape of a NUL in it.
+bool EscapesNul(std::string_view json) {
+  for (auto at = json.find('\\'); at < json.size() - 1; at = json.find('\\', at + 2)) {
+    if (json.substr(at + 1, 5) == "u0000") return true;
+  }
+  return false;
+}
+
+// What people write for a JSON number: also +1 and 007.
+std::string_view WithoutZeros(std::string_view number, bool& negative) {
+  negative = number.starts_with('-');
+  if (negative || number.starts_with('+')) number.remove_prefix(1);
+  while (number.size() > 1 && number[0] == '0' && number[1] >= '0' && number[1] <= '9') {
+    number.remove_prefix(1);
+  }
+  return number;
+}
+
+// "{"scale": 2, "value": "BAg="}", as Debezium writes a decimal of no fixed scale.
+struct Unscaled {
+  std::string value;
+  std::int64_t scale = 0;
+};
+std::optional<Unscaled> UnscaledOf(std::string_view object) {
+  simdjson::dom::parser parser;
+  simdjson::dom::element document;
+  std::string_view value;
+  Unscaled out;
+  if (parser.parse(object.data(), object.size()).get(document) != simdjson::SUCCESS ||
+      document["value"].get(value) != simdjson::SUCCESS ||
+      document["scale"].get(out.scale) != simdjson::SUCCESS) {
+    return std::nullopt;
+  }
+  out.value = value;
+  return out;
+}
+
+class Cell {
+ public:
+  Cell(const CellType& to, const Column& from, std::optional<JsonType> type, std::string& text,
+       std::size_t at)
+      : to_(to), from_(from), type_(type), text_(text), at_(at) {
+    if (!type_ && IsNumber(from.selector)) type_ = JsonType::kNumber;
+  }
+
+  Done Make() {
+    if (IsTime(from_.conversion)) return MakeCellTime(to_, from_.conversion, text_, at_);
+    if (auto read = Read(); !read) return read;
+    if (to_.kind == CellKind::kBytes) return Bytes();
+    if (auto text = IsText(); !text) return text;
+    switch (to_.kind) {
+      case CellKind::kText:
+        return Text();
+      case CellKind::kJson:
+        return Json();
+      case CellKind::kWhole:
+      case CellKind::kDecimal:
+      case CellKind::kFloat:
+        return Number();
+      case CellKind::kBoolean:
+        return Boolean();
+      case CellKind::kBits:
+        return Bits();
+      case CellKind::kChoice:
+        return Choice();
+      case CellKind::kDate:
+      case CellKind::kTime:
+      case CellKind::kDateTime:
+      case CellKind::kInterval:
+        return Time();
+      case CellKind::kOther:
+      case CellKind::kBytes:
+        break;
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::string_view cell() const { return std::string_view(text_).substr(at_); }
+  void Become(std::string_view text) { text_.replace(at_, std::string::npos, text); }
+
+  // What `convert` says, but for times.
+  Done Read() {
+    switch (from_.conversion) {
+      case Conversion::kBase64:
+      case Conversion::kHex:
+        return DecodeCell(from_.conversion, text_, at_);
+      case Conversion::kDecimal:
+        return ReadDecimal();
+      case Conversion::kInt32:
+      case Conversion::kInt64:
+        return ReadInteger(from_.conversion == Conversion::kInt64 ? 8 : 4);
+      case Conversion::kBool:
+        if (type_ != JsonType::kBoolean && cell() != "0" && cell() != "1") {
+          return Problem("is neither 0 nor 1");
+        }
+        if (type_ != JsonType::kBoolean) Become(cell() == "1" ? "true" : "false");
+        type_ = JsonType::kBoolean;
+        if (IsNumeric(to_.kind)) Become(cell() == "true" ? "1" : "0");
+        return {};
+      default:
+        return {};
+    }
+  }
+  Done ReadDecimal() {
+    Unscaled unscaled{.value = std::string(cell()), .scale = from_.scale};
+    if (type_ == JsonType::kObject) {
+      auto own = UnscaledOf(cell());
+      if (!own) return Problem("is no object of scale and value");
+      unscaled = std::move(*own);
+    } else if (from_.scale < 0) {
+      return Problem("is no object of scale and value; of a text, write decimal:SCALE");
+    } else if (type_ == JsonType::kNumber) {
+      return Problem("is a number, and `convert: decimal` reads base64");
+    }
+    const auto bytes = Decoded(unscaled.value, Conversion::kBase64);
+    std::string number;
+    const std::int64_t zeros = std::clamp<std::int64_t>(-unscaled.scale, 0, 1000);
+    if (!bytes || bytes->empty() || unscaled.scale < -1000 ||
+        !avro::AppendDecimal(
+            *bytes, static_cast<std::size_t>(std::max<std::int64_t>(unscaled.scale, 0)), number)) {
+      return Problem("is no base64 of a decimal");
+    }
+    Become(number.append(static_cast<std::size_t>(zeros), '0'));
+    type_ = JsonType::kNumber;
+    return {};
+  }
+  Done ReadInteger(std::size_t size) {
+    if (cell().size() != size) {
+      return Problem(fmt::format("has {} bytes, and `convert: {}` reads {}", cell().size(),
+                                 WordOf(from_.conversion), size));
+    }
+    std::uint64_t bits = (cell().front() & 0x80) != 0 ? ~std::uint64_t{0} : 0;
+    for (const char c : cell()) bits = bits << 8 | static_cast<unsigned char>(c);
+    Become(std::to_string(static_cast<std::int64_t>(bits)));
+    type_ = JsonType::kNumber;
+    return {};
+  }
+
+  Done IsText() const {
+    if (!IsUtf8(cell())) return Problem("is not UTF-8 text" + OfBytes());
+    // In JSON it becomes an escape.
+    if (to_.no_nul.empty() || to_.kind == CellKind::kJson ||
+        cell().find('\0') == std::string_view::npos) {
+      return {};
+    }
+    return Problem(fmt::format("has a NUL{}{}", to_.no_nul, OfBytes()));
+  }
+  // What may be meant by a key or a header of so many bytes.
+  [[nodiscard]] std::string OfBytes() const {
+    const bool integer = cell().size() == 4 || cell().size() == 8;
+    if (type_ || !integer || !IsNumeric(to_.kind)) return "";
+    return fmt::format(" (convert: int{} reads the bytes of a number)", cell().size() * 8);
+  }
+
+  Done Bytes() const {
+    if (to_.padded && cell().size() != to_.octets) {
+      return Problem(fmt::format("has {} bytes, and the column has {}", cell().size(), to_.octets));
+    }
+    if (to_.octets == 0 || cell().size() <= to_.octets) return {};
+    return Problem(fmt::format("is too long: {} bytes of at most {}", cell().size(), to_.octets));
+  }
+
+  Done Text() const {
+    if (to_.characters > 0 && cell().size() > to_.characters) {
+      if (const std::size_t all = Characters(cell()); all > to_.characters) {
+        return Problem(
+            fmt::format("is too long: {} characters of at most {}", all, to_.characters));
+      }
+    }
+    if (to_.octets > 0 && cell().size() > to_.octets) {
+      return Problem(fmt::format("is too long: {} bytes of at most {}", cell().size(), to_.octets));
+    }
+    if (to_.padded && cell().ends_with(' ')) {
+      return Problem("ends in a blank, which the column does not keep");
+    }
+    return {};
+  }
+
+  Done Json() {
+    if (auto made = MakeCellJson(from_.selector, type_, text_, at_); !made) return made;
+    if (to_.no_nul.empty() || !EscapesNul(cell())) return {};
+    return Problem(fmt::format("has a NUL{}", to_.no_nul));
+  }
+
+  Done Number() {
+    if (type_ == JsonType::kBoolean && (to_.booleans || from_.conversion == Conversion::kBool)) {
+      if (cell() == "true" || cell() == "false") Become(cell() == "true" ? "1" : "0");
+      return {};
+    }
+    const bool finite = cell() != "NaN" && cell() != "Infinity" && cell() != "-Infinity";
+    if (!finite && to_.infinite) return {};
+    if (type_ != JsonType::kNumber) {
+      bool negative = false;
+      const std::string_view plain = WithoutZeros(cell(), negative);
+      if (!IsJsonNumber(plain) || plain.starts_with('-')) return NoNumber();
+      if (plain.size() + (negative ? 1 : 0) != cell().size()) {
+        Become((negative ? "-" : "") + std::string(plain));
+      }
+    }
+    if (to_.kind == CellKind::kWhole) return MakeCellWhole(to_.least, to_.most, text_, at_);
+    if (to_.digits) {
+      const auto decimal = DecimalOf(cell());
+      if (decimal && !decimal->digits.empty() && decimal->exponent < -*to_.digits) {
+        return Problem(fmt::format("has {} digits behind the point, and the column keeps {}",
+                                   -decimal->exponent, *to_.digits));
+      }
+    }
+    if (to_.kind == CellKind::kDecimal) return {};
+    if (to_.also_64 && MakeCellWhole(to_.least, to_.most, text_, at_)) return {};
+    return to_.single ? FloatOf<float>(cell()).map([](float) {})
+                      : FloatOf<double>(cell()).map([](double) {});
+  }
+  [[nodiscard]] Done NoNumber() const {
+    const bool object = type_ == JsonType::kObject;
+    const bool encoded =
+        object ? UnscaledOf(cell()).has_value()
+               : type_ == JsonType::kString && Decoded(cell(), Conversion::kBase64).has_value();
+    if (to_.kind == CellKind::kWhole || !encoded) return Problem("is not a number" + OfBytes());
+    return Problem(fmt::format("is not a number (of Debezium's decimals, convert says {})",
+                               object ? "decimal" : "decimal:SCALE"));
+  }
+
+  Done Boolean() {
+    if (type_ != JsonType::kNumber) return {};
+    bool negative = false;
+    const std::string_view plain = WithoutZeros(cell(), negative);
+    if (plain != "0" && plain != "1") return Problem("is neither true nor false, 0 nor 1");
+    Become(plain == "1" ? "true" : "false");
+    return {};
+  }
+  Done Bits() {
+    if (type_ == JsonType::kBoolean) Become(cell() == "true" ? "1" : "0");
+    if (type_ != JsonType::kNumber || cell() == "0" || cell() == "1") return {};
+    return Problem("is a number, and the column takes a text of 0 and 1");
+  }
+  [[nodiscard]] Done Choice() const {
+    std::string_view rest = cell();
+    while (!rest.empty() || !to_.several) {
+      const std::size_t end = to_.several ? std::min(rest.find(','), rest.size()) : rest.size();
+      if (std::ranges::find(to_.choices, rest.substr(0, end)) == to_.choices.end()) {
+        return Problem("is none of the values that the column names");
+      }
+      if (end == rest.size()) break;
+      rest.remove_prefix(end + 1);
+    }
+    return {};
+  }
+  Done Time() {
+    Conversion unit = Conversion::kNone;
+    if (type_ == JsonType::kNumber) {
+      if (from_.selector.kind != Selector::Kind::kTimestamp) {
+        return Problem(
+            "is a number, and nothing says what it counts: convert says the unit (d, s, "
+            "ms, us or ns)");
+      }
+      unit = Conversion::kMillis;
+    }
+    return MakeCellTime(to_, unit, text_, at_);
+  }
+
+  const CellType& to_;
+  const Column& from_;
+  std::optional<JsonType> type_;
+  std::string& text_;
+  const std::size_t at_;
+};
+
+}  // namespace
+
+Done Takes(const CellType& to, Conversion conversion) {
+  const bool text = to.kind == CellKind::kText;
+  const auto only = [](bool takes, const char* words) -> Done {
+    if (takes) return {};
+    return Problem(words);
+  };
+  switch (conversion) {
+    case Conversion::kNone:
+      return {};
+    case Conversion::kBase64:
+    case Conversion::kHex:
+      return only(to.kind == CellKind::kBytes, "it is for binary columns");
+    case Conversion::kBool:
+      return only(to.kind == CellKind::kBoolean || to.kind == CellKind::kBits || IsNumeric(to.kind),
+                  "it is for booleans and numbers");
+    case Conversion::kInt32:
+    case Conversion::kInt64:
+    case Conversion::kDecimal:
+      return only(text || IsNumeric(to.kind), "it is for numbers and text");
+    case Conversion::kDays:
+      if (to.kind == CellKind::kTime) return Problem("a time of day has no days");
+      [[fallthrough]];
+    default:
+      return only(text || IsTimes(to.kind), "it is for times, dates and text");
+  }
+}
+
+Done MakeCell(const CellType& to, const Column& from, std::optional<JsonType> type,
+              std::string& text, std::size_t at) {
+  return Cell(to, from, type, text, at).Make();
+}
+
+}  // namespace fencepost::consumer
