@@ -206,19 +206,24 @@ class Walk {
     return std::nullopt;
   }
 
+  template <typename Number>
+  static tl::expected<Number, std::string> Nearest(std::string_view text) {
+    Number number{};
+    const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && at == text.data() + text.size()) return number;
+    return tl::unexpected<std::string>("is a number out of the type's range");
+  }
+
   template <typename Number, typename Bits>
   bool Float(const Type& type, const JsonValue& value, Reading reading) {
     auto number = NotFinite<Number>(value);
     if (!number) {
       if (value.kind != Json::kNumber) return Mismatch(type, value);
-      const char* end = value.text.data() + value.text.size();
-      Number read{};
-      const auto [at, error] = std::from_chars(value.text.data(), end, read);
-      if (error != std::errc() || at != end) return Fail("is a number out of the type's range");
-      if (reading == Reading::kAsItIs && !IsSameNumber(value.text, fmt::format("{}", read))) {
-        return Fail("has digits that the type does not hold");
-      }
-      number = read;
+      auto read = FloatOf<Number>(value.text);
+      // A schema's author writes 3.14159265358979 of a float, too.
+      if (!read && reading == Reading::kDefault) read = Nearest<Number>(value.text);
+      if (!read) return Fail(read.error());
+      number = *read;
     }
     auto bits = std::bit_cast<Bits>(*number);
     for (std::size_t i = 0; i < sizeof(Bits); ++i) {

@@ -53,12 +53,11 @@ tl::expected<std::string, std::string> DecimalBytes(std::string_view number, std
 }
 
 tl::expected<std::int64_t, std::string> UnitsOf(std::string_view text, const MomentForm& form) {
-  std::string whole(text);
-  if (!form.time) whole += "T00:00:00";
-  if (!form.date) whole.insert(0, "1970-01-01T");
-  const auto time = ParseDateTime(whole);
-  const bool fits = form.time || text.size() == std::string_view("2026-11-22").size();
-  if (!time || time->has_offset != form.utc || !fits) return Problem(std::string(WordsOf(form)));
+  const auto time = ParseIso(text);
+  if (!time || time->has_date != form.date || time->has_time != form.time ||
+      time->has_offset != form.utc) {
+    return Problem(std::string(WordsOf(form)));
+  }
   if (!form.time) return time->point.seconds / 86'400;
   const std::int64_t units = form.UnitsOfSecond();
   const std::int64_t nanos_of_unit = 1'000'000'000 / units;

