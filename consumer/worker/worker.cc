@@ -157,10 +157,13 @@ void Worker::Impl::SetPart(void (WorkerCore::*input)(PartState, locking::Now), P
 
 void Worker::Impl::TellNodesAway() {
   for (int node = 0; node < core.locks().store().size(); ++node) {
+    const std::string address =
+        locking::RedactedAddress(options.lock.redis.nodes[static_cast<std::size_t>(node)]);
+    const std::string refusal = engine.Refuses(node);
+    core.OnNodeRefuses(node, refusal.empty() ? "" : address + ": " + refusal);
     const locking::NodeUnavailable& away = engine.Away(node);
     if (away.code == locking::UnavailableReason::kNotYet) continue;
-    const std::string& address = options.lock.redis.nodes[static_cast<std::size_t>(node)];
-    core.OnNodeAway(node, locking::RedactedAddress(address) + ": " + away.detail);
+    core.OnNodeAway(node, address + ": " + away.detail);
   }
 }
 
@@ -190,6 +193,7 @@ void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
     row.quarantine_left = node.quarantine_left;
     row.clock_offset = node.clock_offset;
     row.problem = node.problem;
+    if (row.problem.empty()) row.problem = engine.Refuses(i);
     if (node.connected) continue;
     const locking::NodeUnavailable& away = engine.Away(i);
     row.away = away.code;

@@ -27,7 +27,8 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, locking::LockCore::Random rand
       observer_(observer),
       locks_(options.nodes, options.lock, options.creation, random, lock_observer),
       flow_(std::move(options.flow), &locks_, random, observer),
-      refused_(static_cast<std::size_t>(options.nodes)) {}
+      refused_(static_cast<std::size_t>(options.nodes)),
+      refuse_calls_(static_cast<std::size_t>(options.nodes)) {}
 
 void WorkerCore::OnAssigned(const std::vector<AssignedPartition>& partitions, std::size_t late,
                             DeliveryCredit::Load load, Now now) {
@@ -182,6 +183,19 @@ std::string WorkerCore::NodesAway(Now now) const {
   return fmt::format("{} of {} nodes {} away ({})", away, nodes, away == 1 ? "is" : "are", which);
 }
 
+// Nodes that are up and refuse the calls are no quorum.
+std::optional<Reason> WorkerCore::CallsRefused() const {
+  std::string which;
+  for (const std::string& why : refuse_calls_) {
+    if (!why.empty()) which += (which.empty() ? "" : "; ") + why;
+  }
+  const auto nodes = static_cast<int>(refuse_calls_.size());
+  const auto refuse = nodes - std::ranges::count(refuse_calls_, std::string());
+  if (nodes - refuse >= locking::Quorum(nodes)) return std::nullopt;
+  return Reason{.code = ReasonCode::kNoQuorum,
+                .detail = fmt::format("{} of {} nodes refuse ({})", refuse, nodes, which)};
+}
+
 // At the start: a quorum of nodes is connected or was not refused so far.
 bool WorkerCore::LockConnecting(Now now) const {
   const int nodes = locks_.store().size();
@@ -196,6 +210,7 @@ bool WorkerCore::LockConnecting(Now now) const {
 void WorkerCore::UpdateReadiness(Now now) {
   std::optional<Reason> lock = LockReason(now);
   if (on_unavailable_ == OnUnavailable::kProceed) UpdateUnlocked(lock, now);
+  if (!lock) lock = CallsRefused();
   if (Planted("rebalance_hides_a_lost_quorum") && !kafka_.up()) lock.reset();
   std::vector<Reason> before =
       std::exchange(reasons_, ReasonsOf({.failure = failure_ ? failure_->Line() : "",

@@ -84,6 +84,10 @@ class WorkerCore {
   void OnNodeAway(int node, std::string why) {
     refused_[static_cast<std::size_t>(node)] = std::move(why);
   }
+  // It is up, and refuses to acquire locks: as above, or empty where it does not (any more).
+  void OnNodeRefuses(int node, std::string why) {
+    refuse_calls_[static_cast<std::size_t>(node)] = std::move(why);
+  }
   void OnLookedUp(const LookupBatch& batch, const std::vector<std::optional<LedgerEntry>>& entries,
                   Now now) {
     flow_.OnLookedUp(batch, entries, now);
@@ -133,6 +137,7 @@ class WorkerCore {
   [[nodiscard]] std::optional<Reason> LockReason(Now now) const;
   [[nodiscard]] bool LockConnecting(Now now) const;
   [[nodiscard]] std::string NodesAway(Now now) const;
+  [[nodiscard]] std::optional<Reason> CallsRefused() const;
   [[nodiscard]] Nanos DrainLimit() const;
 
   const Nanos revoke_drain_;
@@ -155,6 +160,7 @@ class WorkerCore {
   PartState dead_letters_{PartPhase::kUp, ""};
   // By lock node: the last attempt that failed.
   std::vector<std::optional<std::string>> refused_;
+  std::vector<std::string> refuse_calls_;  // by lock node; empty: it does not
   std::vector<Reason> reasons_{{.code = ReasonCode::kStarting}};
   bool unlocked_ = false;       // records proceed without a lease
   bool was_ready_ = false;      // at any time

@@ -35,6 +35,7 @@ struct SentinelNode {
   std::string run_id;
   std::string policy = "noeviction";
   std::string role = "master";
+  std::string mode = "standalone";
   std::optional<std::string> sentinel;
 
   // At this time of its own clock. True: it was written.
@@ -51,6 +52,7 @@ struct SentinelNode {
     info.run_id = run_id;
     info.maxmemory_policy = policy;
     info.role = role;
+    info.mode = mode;
     info.sentinel = sentinel;
     info.call.node_time = time;
   }

@@ -56,6 +56,7 @@ void Store::OnConnected(NodeIndex index, const NodeInfo& info, Now now) {
   node.run_id = info.run_id;
   node.policy = info.maxmemory_policy;
   node.role = info.role;
+  node.mode = info.mode;
   Learn(node, info.sentinel, info.call);
   if (was_probe && node.probe_confirms) node.confirmed = node.snapshot == node.raw;
   node.probe_confirms = false;

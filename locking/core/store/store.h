@@ -41,6 +41,7 @@ struct NodeInfo {
   std::string run_id;                   // INFO server
   std::string maxmemory_policy;         // INFO memory
   std::string role;                     // INFO replication: master | slave
+  std::string mode;                     // INFO server: standalone | cluster | sentinel
   std::optional<std::string> sentinel;  // raw value of kSentinelKey, read after TIME or with it
   CallInfo call;                        // when it was asked and answered, and the node's TIME
 };
@@ -135,6 +136,7 @@ class Store {
     std::string run_id;
     std::string policy;
     std::string role;
+    std::string mode;
     std::optional<std::string> raw;
     std::optional<Sentinel> sentinel;  // raw, decoded
     CallInfo raw_call;                 // the call that read raw

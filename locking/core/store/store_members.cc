@@ -57,6 +57,9 @@ void Store::FindRefusals() {
     } else if (node.role != "master") {
       SetProblem(i, true, "not_a_primary", fmt::format("its role is '{}'", node.role),
                  "list independent primaries; a replica forgets locks at a failover");
+    } else if (node.mode == "cluster") {
+      SetProblem(i, true, "cluster_node", "it is part of a Redis Cluster (cluster_enabled:1)",
+                 "list independent primaries, which have cluster-enabled no");
     } else if (node.policy != "noeviction" && !Planted("evicting_node_counts")) {
       SetProblem(i, true, "eviction_policy",
                  fmt::format("its maxmemory-policy is '{}', which evicts live locks", node.policy),

@@ -167,6 +167,10 @@ const NodeUnavailable& RedisEngine::Away(int node) const {
   return nodes_.at(static_cast<std::size_t>(node))->connection.Away();
 }
 
+std::string RedisEngine::Refuses(int node) const {
+  return nodes_.at(static_cast<std::size_t>(node))->connection.Refuses(BootClock::now());
+}
+
 bool RedisEngine::Quiet() const {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const bool queued = core_.HasOps(static_cast<NodeIndex>(i));

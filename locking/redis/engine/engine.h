@@ -45,6 +45,8 @@ class RedisEngine {
   [[nodiscard]] bool Quiet() const;
   // Why a node cannot be reached or logged in to; kNotYet while it is connected.
   [[nodiscard]] const NodeUnavailable& Away(int node) const;
+  // Why a node that is up refuses to acquire locks; empty: it does not.
+  [[nodiscard]] std::string Refuses(int node) const;
 
  private:
   class Node;  // its connections, tied to the core

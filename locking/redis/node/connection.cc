@@ -186,7 +186,7 @@ void Connection::OnBatchAnswer(const redisReply& reply) {
   }
   const CallInfo info{sent_at_, now_.boot, header->node_time};
   plain_.OnCall(info);
-  client_.OnCall(call.kind, call.keys, info, now_);
+  Answered(call.kind, call.keys, info);
 }
 
 void Connection::OnPlainAnswers() {
@@ -209,7 +209,7 @@ void Connection::OnPlainAnswers() {
   const auto elsewhere =
       static_cast<std::size_t>(std::ranges::count(judgement.fates, PlainAcquire::Fate::kAskScript));
   if (Planted("plain_acquire_tells_no_clock")) return;
-  if (keys > elsewhere) client_.OnCall(OpKind::kAcquire, keys - elsewhere, info, now_);
+  if (keys > elsewhere) Answered(OpKind::kAcquire, keys - elsewhere, info);
 }
 
 void Connection::OnBatchError(std::string_view text) {
@@ -254,10 +254,17 @@ void Connection::HandBack(ReplyCode rest) {
 
 void Connection::OnRefusal(std::string_view text, const NodeError& error) {
   client_.OnCommandError(error.reason);
+  refusal_ = fmt::format("the lock node refuses calls: {}{}{}", text,
+                         error.hint.empty() ? "" : "; ", error.hint);
+  refused_at_ = now_.boot;
   if (!refusal_notes_.Allows(error.reason, now_.boot)) return;
   client_.OnNote(Severity::kWarn, "redis_call_refused",
-                 fmt::format("{}: the lock node refuses calls: {}{}{}", options_.address.text, text,
-                             error.hint.empty() ? "" : "; ", error.hint));
+                 fmt::format("{}: {}", options_.address.text, refusal_));
+}
+
+void Connection::Answered(OpKind kind, std::size_t keys, const CallInfo& call) {
+  if (kind == OpKind::kAcquire) refusal_.clear();
+  client_.OnCall(kind, keys, call, now_);
 }
 
 // --- time and trouble ----------------------------------------------------------------------------
@@ -271,6 +278,7 @@ void Connection::Stall() {
 
 void Connection::Close() {
   plain_.Forget();
+  refusal_.clear();
   const SessionFailure& failure = session_.failure();
   client_.OnCommandError(failure.reason);
   away_ = {failure.away, failure.Text()};

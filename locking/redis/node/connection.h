@@ -79,9 +79,16 @@ class Connection final : private SessionPump::User {
   [[nodiscard]] bool Busy() const { return batch_.Active(); }
   // Why the node is unavailable; kNotYet while it is up, and before the first attempt has failed.
   [[nodiscard]] const NodeUnavailable& Away() const { return away_; }
+  // Why it refuses to acquire locks, though it is up; empty: it does not, as far as was seen
+  // lately.
+  [[nodiscard]] std::string Refuses(Instant now) const {
+    return now < refused_at_ + kRefusalCounts ? refusal_ : "";
+  }
 
  private:
   enum class Request : std::uint8_t { kProbe, kWrite, kBatch };
+  // Records that wait for a lock ask again sooner.
+  static constexpr Nanos kRefusalCounts = std::chrono::seconds(60);
 
   using Step = NodeSession::Step;
 
@@ -106,6 +113,7 @@ class Connection final : private SessionPump::User {
   void Stall();
   void Close();
   void OnRefusal(std::string_view text, const NodeError& error);
+  void Answered(OpKind kind, std::size_t keys, const CallInfo& call);
 
   const ConnectionOptions options_;
   NodeClient& client_;
@@ -124,6 +132,9 @@ class Connection final : private SessionPump::User {
 
   NodeUnavailable away_;
   NoteLimit<CommandError> refusal_notes_;  // of calls, by the kind of refusal
+  // The last one, until a lock was asked for and the node did not refuse.
+  std::string refusal_;
+  Instant refused_at_{};
 };
 
 }  // namespace fencepost::locking

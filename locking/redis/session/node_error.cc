@@ -28,6 +28,9 @@ constexpr auto kOther = NodeErrorKind::kOther;
 constexpr std::string_view kCheckLogin =
     "check lock.redis.username and lock.redis.password, or the node's URL";
 constexpr std::string_view kGrant = "+";  // HintOfGrant says what
+constexpr std::string_view kCluster =
+    "the node is part of a Redis Cluster (cluster_enabled:1); list independent primaries in "
+    "lock.redis.nodes";
 constexpr std::string_view kUsePrimary =
     "the node is a replica; list independent primaries in lock.redis.nodes";
 
@@ -50,7 +53,12 @@ constexpr Known kKnown[] = {
     {"OOM", true, kOther, CommandError::kOom,
      "raise the node's maxmemory, or lower lock.remember_done"},
     {"ERR unknown command", true, kOther, CommandError::kOther,
-     "use Redis 7.0 or later, without renamed commands and without a proxy in front of it"},
+     "use Redis 7.0 or later, without renamed commands, without a proxy in front of it, and no "
+     "Sentinel"},
+    {"MOVED ", true, kOther, CommandError::kOther, kCluster},
+    {"ASK ", true, kOther, CommandError::kOther, kCluster},
+    {"CROSSSLOT", true, kOther, CommandError::kOther, kCluster},
+    {"CLUSTERDOWN", true, kOther, CommandError::kOther, kCluster},
     {"READONLY", true, NodeErrorKind::kReplica, CommandError::kReadonly, kUsePrimary,
      UnavailableReason::kReplica},
     {"MASTERDOWN", true, NodeErrorKind::kReplica, CommandError::kOther, kUsePrimary,

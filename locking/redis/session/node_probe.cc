@@ -71,7 +71,9 @@ bool Probe::OnAnswer(const redisReply& reply) {
   if (!IsText(reply)) return false;
   const std::string_view text = TextOf(reply);
   if (question == 0) {
-    info_.run_id = FieldsOf(text)["run_id"];
+    InfoFields fields = FieldsOf(text);
+    info_.run_id = fields["run_id"];
+    info_.mode = fields["redis_mode"];
     return !info_.run_id.empty();
   }
   if (question == 1) {

@@ -290,6 +290,30 @@ TEST_F(ThreeNodes, AreNamedWhereOneIsAwayAndOneInQuarantine) {
             "another 30 s");
 }
 
+// They are connected, and of the store.
+TEST_F(ThreeNodes, AreNoQuorumWhereTheyRefuseTheCalls) {
+  for (locking::NodeIndex node = 1; node < 3; ++node) {
+    const std::string run_id(locking::kRunIdSize, node == 1 ? 'b' : 'c');
+    const auto sentinel = locking::CompleteSentinel(run_id, node, 3, lock_.max_ttl);
+    core_.locks().store().OnConnected(node, locking::MemberInfo(run_id, sentinel.Encode(), now_),
+                                      now_);
+  }
+  core_.locks().OnTime(now_);
+  const auto reasons = [this] {
+    core_.OnOutputState({PartPhase::kUp}, now_);
+    core_.OnKafkaState({PartPhase::kUp}, now_);
+    return WhyNotReady(core_.reasons());
+  };
+  core_.OnNodeRefuses(0, "10.0.0.1:7001: the lock node refuses calls: CROSSSLOT");
+  EXPECT_EQ(reasons(), "") << "two of three are enough";
+  core_.OnNodeRefuses(2, "10.0.0.3:7001: the lock node refuses calls: OOM");
+  EXPECT_EQ(reasons(),
+            "lock: no quorum of lock nodes: 2 of 3 nodes refuse (10.0.0.1:7001: the lock node "
+            "refuses calls: CROSSSLOT; 10.0.0.3:7001: the lock node refuses calls: OOM)");
+  core_.OnNodeRefuses(0, "");
+  EXPECT_EQ(reasons(), "");
+}
+
 class LongTtl : public WorkerAtWork {
  protected:
   LongTtl() : WorkerAtWork(Long()) {}

@@ -276,6 +276,7 @@ TEST(StoreRefusal, SaysWhatIsWrongWithTheListOrANode) {
   } rows[] = {{{0, 1, 0}, [](FakeNode&) {}, "same_node_twice"},
               {{0, 1, 2, 3}, [](FakeNode&) {}, "bad_nodes"},
               {kThree, [](FakeNode& first) { first.role = "slave"; }, "not_a_primary"},
+              {kThree, [](FakeNode& first) { first.mode = "cluster"; }, "cluster_node"},
               {kThree, [](FakeNode& first) { first.sentinel = "hello"; }, "bad_sentinel"}};
   for (const auto& row : rows) {
     World world(4);

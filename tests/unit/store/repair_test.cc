@@ -97,7 +97,8 @@ TEST(StoreWrites, GoesOnFromWhatStandsAfterALostCompareAndSet) {
   Sentinel sentinel = CompleteSentinel(RunId(1), 0, 1, Millis(30'000));
   const Now now = world.now();
   const CallInfo call{now.boot, now.boot, now.wall};
-  store.OnConnected(0, {RunId(2), "noeviction", "master", sentinel.Encode(), call}, now);
+  store.OnConnected(0, {RunId(2), "noeviction", "master", "standalone", sentinel.Encode(), call},
+                    now);
   const auto command = store.TakeCommand(0);
   ASSERT_TRUE(command);
   ASSERT_EQ(command->kind, StoreCommand::Kind::kWrite);
@@ -122,7 +123,7 @@ TEST(StoreWrites, HoldsBackAfterAWriteWithoutEffect) {
   Store store(1, world.options, StoreCreation::kQuarantined, Nonce{{1, 2}}, nullptr);
   Now now = world.now();
   const CallInfo call{now.boot, now.boot, now.wall};
-  store.OnConnected(0, {RunId(2), "noeviction", "master", std::nullopt, call}, now);
+  store.OnConnected(0, {RunId(2), "noeviction", "master", "standalone", std::nullopt, call}, now);
   ASSERT_TRUE(store.TakeCommand(0));
   store.OnSentinel(0, std::nullopt, call, now);
   EXPECT_FALSE(store.TakeCommand(0));
@@ -159,7 +160,8 @@ TEST(StoreWrites, LeavesAloneWhatIsNotFurtherAheadThanTheCallLeavesOpen) {
   sentinel.quarantine_until = world.now().wall + kQuarantine + Millis(15);
   const Now now = world.now();
   const CallInfo call{now.boot - Millis(20), now.boot, now.wall};
-  store.OnConnected(0, {RunId(1), "noeviction", "master", sentinel.Encode(), call}, now);
+  store.OnConnected(0, {RunId(1), "noeviction", "master", "standalone", sentinel.Encode(), call},
+                    now);
   EXPECT_FALSE(store.TakeCommand(0));
 }
 
