@@ -41,7 +41,7 @@ std::map<std::string, std::string> Properties(int port, int controller_port,
       {"controller.listener.names", "CONTROLLER"},
       {"listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"},
       {"log.dirs", logs},
-      {"auto.create.topics.enable", "false"},
+      {"auto.create.topics.enable", "true"},  // as brokers come: nobody may ask for it unawares
       {"offsets.topic.replication.factor", "1"},
       {"offsets.topic.num.partitions", "4"},
       {"transaction.state.log.replication.factor", "1"},

@@ -22,9 +22,9 @@ struct KafkaBrokerOptions {
   int proxy_port = 0;
 };
 
-// The constructor returns when metadata requests are answered. Topics are not created by
-// themselves; sessions as short as 1 s and transaction timeouts of any length are allowed. Address
-// and data stay the same over restarts.
+// The constructor returns when metadata requests are answered. It creates topics for clients that
+// ask for that; sessions as short as 1 s and transaction timeouts of any length are allowed.
+// Address and data stay the same over restarts.
 class KafkaBroker {
  public:
   explicit KafkaBroker(KafkaBrokerOptions options = {});

@@ -68,6 +68,7 @@ rd_kafka_t* NewHandle(rd_kafka_type_t type, const KafkaConfig& config, void* opa
 KafkaConfig Base(const std::string& bootstrap, const KafkaConfig& more) {
   KafkaConfig config{{"bootstrap.servers", bootstrap},
                      {"log_level", "0"},
+                     {"allow.auto.create.topics", "false"},
                      {"reconnect.backoff.max.ms", "200"},
                      {"topic.metadata.refresh.interval.ms", "500"}};
   for (const auto& [name, value] : more) config[name] = value;
@@ -182,10 +183,14 @@ KafkaAdmin::~KafkaAdmin() { rd_kafka_destroy(handle_); }
 
 bool KafkaAdmin::Answers(Deadline limit) {
   const struct rd_kafka_metadata* raw = nullptr;
-  const auto error = rd_kafka_metadata(handle_, 0, nullptr, &raw, static_cast<int>(limit.count()));
+  const auto error = rd_kafka_metadata(handle_, 1, nullptr, &raw, static_cast<int>(limit.count()));
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return false;
   const Metadata metadata(raw);
   return metadata->broker_cnt > 0;
+}
+
+bool KafkaAdmin::Exists(const std::string& topic) {
+  return PartitionsWithLeader(handle_, topic) > 0;
 }
 
 std::string KafkaAdmin::ClusterId() {

@@ -44,6 +44,7 @@ class KafkaAdmin {
   [[nodiscard]] std::string ClusterId();
   // Returns when every partition has a leader.
   void CreateTopic(const std::string& topic, int partitions, const KafkaConfig& config = {});
+  [[nodiscard]] bool Exists(const std::string& topic);
   void DeleteTopic(const std::string& topic);  // returns when it is gone from the metadata
   void SetTopicConfig(const std::string& topic, const std::string& name, const std::string& value);
   void AddPartitions(const std::string& topic, int total);

@@ -16,8 +16,8 @@
 
 namespace fencepost::consumer {
 
-// How many partitions a topic has, by any handle. Where brokers create topics that are asked for,
-// this asks for it.
+// How many partitions a topic has, by any handle. (rd_kafka_metadata of no topic asks for all that
+// the handle knows, and has those created that were deleted meanwhile.)
 tl::expected<int, rd_kafka_resp_err_t> AskPartitionCount(rd_kafka_t* handle,
                                                          const std::string& topic, Millis limit);
 

@@ -46,7 +46,7 @@ std::string_view WhatToDoAbout(rd_kafka_resp_err_t error) {
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
     case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
-      return "create the topic, it is looked for again by itself";
+      return "create the topic, workers do not";
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
       return "grant WRITE on the topic";
     case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
@@ -58,6 +58,15 @@ std::string_view WhatToDoAbout(rd_kafka_resp_err_t error) {
     default:
       return "";
   }
+}
+
+Error ErrorOfTopic(const std::string& topic, const char* where, rd_kafka_resp_err_t code) {
+  if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
+    return {"unknown_topic", fmt::format("topic '{}' does not exist (yet)", topic), where,
+            "create it, workers do not"};
+  }
+  return {"kafka_output", fmt::format("topic '{}': {}", topic, rd_kafka_err2str(code)), where,
+          std::string(WhatToDoAbout(code))};
 }
 
 rdkafka::Failure Enqueue(rd_kafka_t* handle, const OutgoingRecord& record, void* opaque,
@@ -157,8 +166,9 @@ tl::expected<void, Error> Producer::Send(const OutgoingRecord& record, OnDeliver
   return {};
 }
 
-void Producer::LookFor(const std::string& topic, Millis limit) {
-  (void)AskPartitionCount(handle_.get(), topic, limit);
+rd_kafka_resp_err_t Producer::LookFor(const std::string& topic, Millis limit) {
+  const auto count = AskPartitionCount(handle_.get(), topic, limit);
+  return count ? RD_KAFKA_RESP_ERR_NO_ERROR : count.error();
 }
 
 bool Producer::failed_for_good() const {

@@ -37,6 +37,9 @@ bool OfARecord(rd_kafka_resp_err_t code);
 // For a person: what an error of producing asks for; empty where it says all there is to say.
 std::string_view WhatToDoAbout(rd_kafka_resp_err_t error);
 
+// The topic is not there, or not to be written: looked for again until it is. `where`: its key.
+Error ErrorOfTopic(const std::string& topic, const char* where, rd_kafka_resp_err_t code);
+
 // Queues a copy of it, for `topic` where that is given. `opaque` comes back in the delivery report.
 // Failure: it was not taken; __QUEUE_FULL passes. Null: it was.
 rdkafka::Failure Enqueue(rd_kafka_t* handle, const OutgoingRecord& record, void* opaque,
@@ -70,7 +73,7 @@ class Producer {
   tl::expected<void, Error> Flush(Millis limit);
 
   // Asks the brokers for the topic now: one that was made meanwhile is written to at once.
-  void LookFor(const std::string& topic, Millis limit);
+  rd_kafka_resp_err_t LookFor(const std::string& topic, Millis limit);
   // Nothing is sent any more: another producer is needed.
   [[nodiscard]] bool failed_for_good() const;
 

@@ -103,6 +103,7 @@ constexpr RefusedSetting kRefused[] = {
     {"enable.gapless.guarantee", "fencepost sets it"},
     {"acks", "fencepost sets it"},
     {"request.required.acks", "fencepost sets it"},
+    {"allow.auto.create.topics", "workers create no topics"},
     {"group.id", "write it as kafka.group"},
     {"group.instance.id", "it is the worker's name: write kafka.static_members: true"},
     {"bootstrap.servers", "write it as kafka.brokers"},
@@ -271,6 +272,8 @@ tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings) {
     return tl::unexpected(Error{"bad_config", std::move(problem->text), "kafka",
                                 "see librdkafka's CONFIGURATION.md for names and values"});
   }
+  // A producer's default is true: what it asks for is made, by brokers that allow it.
+  rd_kafka_conf_set(conf.get(), "allow.auto.create.topics", "false", nullptr, 0);
   rd_kafka_conf_set_socket_cb(conf.get(), OpenSocket);
   return conf;
 }

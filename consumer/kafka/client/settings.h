@@ -50,7 +50,8 @@ std::optional<SettingProblem> ProblemOfSetting(const std::string& name, const st
 // Of all settings that librdkafka knows.
 std::vector<std::string> SettingNames();
 
-// Error: code "bad_config", where the setting's name. Values are never printed (passwords).
+// Its client creates no topics. Error: code "bad_config", where the setting's name. Values are
+// never printed (passwords).
 tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings);
 
 // Whether librdkafka was built with it: one of its builtin.features, "oidc" for one.

@@ -17,7 +17,7 @@ constexpr Millis kFirstBackoff{100};
 constexpr Millis kMaxBackoff{5000};
 constexpr Millis kMaxBackoffOfOne{30'000};  // it goes up to three times then, whatever its size
 constexpr Millis kTurn{50};       // how soon a stop is seen while acknowledgements are waited for
-constexpr Millis kLookFor{1000};  // for the topic, before a letter goes again
+constexpr Millis kLookFor{1000};  // for the topic
 constexpr std::size_t kBatch = 1000;
 
 KafkaSettings Settings(const KafkaOptions& kafka) {
@@ -62,7 +62,30 @@ bool DeadLetterPublisher::Stopping() {
   return stopping_;
 }
 
+// A topic that is missing, or not to be written, is told before there is a letter, and waited for.
+// Where no broker says anything, a letter waits for no answer here.
+bool DeadLetterPublisher::AwaitTopic() {
+  for (;;) {
+    const auto said = producer_->LookFor(options_.topic, kLookFor);
+    if (said == RD_KAFKA_RESP_ERR_NO_ERROR) break;
+    const bool missing = said == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    const bool forbidden = said == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    if ((missing || forbidden) && told_.first) {
+      told_ = {false, ErrorOfTopic(options_.topic, "dead_letter.topic", said).Line()};
+      observer_->OnNote(locking::Severity::kWarn, missing ? "topic_missing" : "not_authorised",
+                        told_.second);
+      state_(told_.first, told_.second);
+    }
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, kLookFor, [this] { return stopping_; })) return false;
+    if (told_.first && !arrived_.empty()) return true;
+  }
+  TellState("");
+  return true;
+}
+
 void DeadLetterPublisher::Run() {
+  if (!AwaitTopic()) return;
   for (;;) {
     std::vector<Entry> batch = TakeDue();
     if (Stopping()) return;
@@ -70,7 +93,7 @@ void DeadLetterPublisher::Run() {
     const bool again = std::any_of(batch.begin(), batch.end(), [](const Entry& entry) {
       return entry.backoff.count() > 0 && entry.stuck.empty();
     });
-    if (again) producer_->LookFor(options_.topic, kLookFor);
+    if (again) (void)producer_->LookFor(options_.topic, kLookFor);
     if (!Send(batch)) return;
     HandleOutcomes(std::move(batch));
   }

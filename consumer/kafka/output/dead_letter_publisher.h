@@ -2,7 +2,7 @@
 // that fails it is tried again and again, with back-off (100 ms to 5 s, for each letter), counted
 // and noted ("dead_letter_failed"); the pipeline pauses meanwhile (the flow sees to that). Whatever
 // the reason is (brokers away, no such topic, not authorised): a person can fix it, so it is
-// waited for.
+// waited for. So is a topic that is missing when it starts.
 //
 // A batch that is refused for what is in it (too large, above all) does not say which letter is to
 // blame: each of its letters goes again at once, as a batch of its own, compressed as far as it
@@ -74,6 +74,7 @@ class DeadLetterPublisher {
   };
 
   void Run();
+  bool AwaitTopic();  // false: stopped before that
   void Revive(bool some_alone);
   std::vector<Entry> TakeDue();
   bool Send(std::vector<Entry>& batch);

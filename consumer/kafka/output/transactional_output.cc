@@ -87,7 +87,8 @@ tl::expected<void, OutputError> KafkaOutput::CheckTopic(rd_kafka_topic_t* topic,
     error = live_.producer->Ask(topic, kTurn * 5);
   } while (error == RD_KAFKA_RESP_ERR__TIMED_OUT && !GiveUp(since));
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
-  return tl::unexpected(ErrorOfTopic(rd_kafka_topic_name(topic), where, error));
+  return tl::unexpected(
+      OutputError{.error = ErrorOfTopic(rd_kafka_topic_name(topic), where, error)});
 }
 
 KafkaOutput::Outcomes KafkaOutput::Write(const WriteRequest& request) {

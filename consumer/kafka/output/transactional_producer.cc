@@ -170,15 +170,6 @@ OutputError ErrorOfLetter(const std::string& record, const std::string& why,
       .retry_at_once = true};
 }
 
-OutputError ErrorOfTopic(const std::string& topic, const char* where, rd_kafka_resp_err_t code) {
-  if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
-    return {.error = {"unknown_topic", fmt::format("topic '{}' does not exist (yet)", topic), where,
-                      "create it, it is looked for again by itself"}};
-  }
-  return {.error = {"kafka_output", fmt::format("topic '{}': {}", topic, rd_kafka_err2str(code)),
-                    where, ""}};
-}
-
 Error ErrorOfInit(const TransactionOwner& who, const TransactionStep& step) {
   std::string hint;
   switch (step.code) {

@@ -65,7 +65,7 @@ class TransactionalProducer {
 
   // nullptr only where the name is not a topic's.
   [[nodiscard]] rdkafka::Topic TopicOf(const std::string& name);
-  // What the brokers say of the topic; asking may create it, where they allow that.
+  // What the brokers say of the topic.
   rd_kafka_resp_err_t Ask(rd_kafka_topic_t* topic, std::chrono::milliseconds limit);
 
   TransactionStep Init(std::chrono::milliseconds limit);
@@ -115,8 +115,6 @@ OutputError ErrorOfBatch(const std::string& why, const std::string& topic);
 // that the topic must allow; 0: it is not too large. The rest goes again at once.
 OutputError ErrorOfLetter(const std::string& record, const std::string& why,
                           const std::string& topic, std::uint64_t needed);
-// The topic is not there, or not to be written: asked for again by itself. `where`: its key.
-OutputError ErrorOfTopic(const std::string& topic, const char* where, rd_kafka_resp_err_t code);
 // Transactions could not be started: retried until the operator fixes it.
 Error ErrorOfInit(const TransactionOwner& who, const TransactionStep& step);
 // No answer to a commit or an abort yet.

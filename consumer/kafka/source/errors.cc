@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/source/source_impl.h"
 #include "locking/base/planted.h"
 
@@ -11,7 +12,7 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr int kAskMs = 2000;
-constexpr int kProbeMs = 500;
+constexpr Millis kProbe{500};
 
 std::string Place(const PartitionProblem& problem) {
   return fmt::format("{}/{}/{}", problem.where.topic, problem.where.partition, problem.offset);
@@ -60,10 +61,9 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
     case Meaning::kTopicMissing:
       if (samples != nullptr) samples->Hurry();
       health.SetTrouble(meaning, topic, fmt::format("{} does not exist (yet)", Named(topic, text)));
-      health.Note(locking::Severity::kWarn, "topic_missing",
-                  fmt::format("{} does not exist (yet): create it, it is looked for again by "
-                              "itself",
-                              Named(topic, text)));
+      health.Note(
+          locking::Severity::kWarn, "topic_missing",
+          fmt::format("{} does not exist (yet): create it, workers do not", Named(topic, text)));
       return;
     case Meaning::kForbidden:
       health.SetTrouble(meaning, topic, fmt::format("not authorised: {}", all));
@@ -131,13 +131,11 @@ void KafkaSource::Impl::Fail(Error error) {
   sink->OnFatal(std::move(error));
 }
 
-// librdkafka says when the last connection is gone, not when one is back.
+// librdkafka says when the last connection is gone, not when one is back. Whatever a broker says of
+// the topic, it is there; an error of the client's own is below zero.
 void KafkaSource::Impl::ProbeBrokers() {
-  const rd_kafka_metadata_t* raw = nullptr;
-  if (rd_kafka_metadata(consumer.get(), 0, nullptr, &raw, kProbeMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return;
-  }
-  rd_kafka_metadata_destroy(raw);
+  const auto count = AskPartitionCount(consumer.get(), options.topics.front(), kProbe);
+  if (!count && count.error() < RD_KAFKA_RESP_ERR_NO_ERROR) return;
   health.ClearTrouble(Meaning::kBrokersAway);
 }
 

@@ -409,9 +409,10 @@ TEST_F(KafkaOutputOnBroker, SaysThatItsTopicIsMissingAndFindsItOnceItIsThere) {
   ASSERT_FALSE(missing);
   EXPECT_FALSE(missing.error().fatal);
   EXPECT_EQ(missing.error().error.Line(),
-            fmt::format("output.kafka.topic: topic '{}' does not exist (yet); create it, it is "
-                        "looked for again by itself",
+            fmt::format("output.kafka.topic: topic '{}' does not exist (yet); create it, "
+                        "workers do not",
                         name));
+  EXPECT_FALSE(broker->admin().Exists(name));
   MakeTopics();
   input.Add("k", "v");
   ASSERT_TRUE(WriteUntilKnown(*output, input.request));

@@ -102,6 +102,7 @@ TEST_F(KafkaBadDay, ATopicThatIsCreatedLaterIsFound) {
   WorkerProcess worker(Worker(text));
   ExpectSays(worker, "does not exist");
   EXPECT_THAT(worker.Readiness(), HasSubstr(name_));
+  EXPECT_FALSE(Kafka().admin().Exists(name_));
   Kafka().CreateTopic(name_, 1);
   Orders orders = Produced(20, 1);
   ExpectAllDone(worker, 20);

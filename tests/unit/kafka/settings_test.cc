@@ -1,5 +1,7 @@
 #include "consumer/kafka/client/settings.h"
 
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "consumer/kafka/source/kafka_health.h"
@@ -112,7 +114,7 @@ TEST(KafkaSettings, AskForTokensWhereAProviderIsGiven) {
 TEST(KafkaSettings, RefuseWhatWouldBreakTheGuarantee) {
   for (const char* name :
        {"enable.auto.commit", "isolation.level", "auto.offset.reset", "enable.auto.offset.store",
-        "partition.assignment.strategy", "group.protocol"}) {
+        "partition.assignment.strategy", "group.protocol", "allow.auto.create.topics"}) {
     KafkaOptions options = Options();
     options.librdkafka[name] = "x";
     const auto checked = CheckKafkaOptions(options);
@@ -121,6 +123,17 @@ TEST(KafkaSettings, RefuseWhatWouldBreakTheGuarantee) {
     EXPECT_NE(checked.error().Line().find(name), std::string::npos);
   }
   EXPECT_TRUE(CheckKafkaOptions(Options()));
+}
+
+TEST(KafkaSettings, LetNoClientCreateATopic) {
+  for (const auto& settings : {ConsumerSettings(Options(), "w"), ProducerSettings(Options()), {}}) {
+    const auto conf = MakeConf(settings);
+    ASSERT_TRUE(conf);
+    std::array<char, 16> value{};
+    std::size_t size = value.size();
+    rd_kafka_conf_get(conf->get(), "allow.auto.create.topics", value.data(), &size);
+    EXPECT_STREQ(value.data(), "false");
+  }
 }
 
 TEST(KafkaSettings, RefuseTopicPatterns) {
