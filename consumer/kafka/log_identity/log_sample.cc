@@ -116,12 +116,14 @@ Error TopicReplaced(std::string_view group, const TopicPartition& where,
                   "been read, or may have taken effect before this was found",
                   other.why),
       SourceText(where, other.offset),
-      fmt::format("stop the workers, set the offsets to where the group is to go on: "
-                  "kafka-consumer-groups --group {0} --topic {1} --reset-offsets --to-earliest "
-                  "--execute; and where ids are positions, take back what the ledger has as done "
-                  "(fencepost forget FILE --topic {1} --partition {2} --from 0 --to {3} "
-                  "--execute) or give the pipeline another name",
-                  group, where.topic, where.partition, std::numeric_limits<Offset>::max())};
+      fmt::format(
+          "stop the workers, set the partition's offset to where the group is to go on "
+          "(kafka-consumer-groups --group {0} --topic {1}:{2} --reset-offsets "
+          "--to-earliest --execute; each other partition that was recreated is told at "
+          "the next start); and where ids are positions, take back what the ledger has as done "
+          "(fencepost forget FILE --topic {1} --partition {2} --from 0 --to {3} "
+          "--execute) or give the pipeline another name",
+          group, where.topic, where.partition, std::numeric_limits<Offset>::max())};
 }
 
 }  // namespace fencepost::consumer

@@ -71,7 +71,7 @@ TEST_F(ReplacedTopic, StopsAWorkerBeforeItsFirstRecordThoughItIsLongerThanTheOff
   EXPECT_EQ(sink.fatal->code, "topic_replaced");
   EXPECT_THAT(sink.fatal->Line(), HasSubstr(topic + "/0/0: the topic was recreated or truncated"));
   EXPECT_THAT(sink.fatal->Line(),
-              HasSubstr(fmt::format("kafka-consumer-groups --group {} --topic {} --reset-offsets",
+              HasSubstr(fmt::format("kafka-consumer-groups --group {} --topic {}:0 --reset-offsets",
                                     group, topic)));
   EXPECT_EQ(sink.Count(), 0u);
   sink.End();

@@ -44,7 +44,7 @@ TEST_F(ReplacedTopic, EndsTheWorkerAndEachAfterItUntilTheOffsetsAreSet) {
   })) << worker.Log();
   const auto says = Contains(
       AllOf(HasSubstr("the topic was recreated or truncated"),
-            HasSubstr(fmt::format("kafka-consumer-groups --group {} --topic {} --reset-offsets "
+            HasSubstr(fmt::format("kafka-consumer-groups --group {} --topic {}:0 --reset-offsets "
                                   "--to-earliest --execute",
                                   name_, name_))));
   // librdkafka 2.4 to 2.9 may write to freed memory when the topic comes back with another id

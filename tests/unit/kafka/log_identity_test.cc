@@ -194,7 +194,7 @@ TEST(TopicReplaced, NamesTheRecordAndBothStores) {
   EXPECT_EQ(error.code, "topic_replaced");
   for (const char* text :
        {"orders/3/4: the topic was recreated or truncated: a record of ",
-        "--group g --topic orders --reset-offsets --to-earliest --execute",
+        "--group g --topic orders:3 --reset-offsets --to-earliest --execute",
         "fencepost forget FILE --topic orders --partition 3 --from 0 --to 9223372036854775807 "}) {
     EXPECT_THAT(error.Line(), HasSubstr(text));
   }
