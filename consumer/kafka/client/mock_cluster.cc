@@ -4,7 +4,7 @@
 
 namespace fencepost::consumer {
 
-tl::expected<std::unique_ptr<MockCluster>, Error> MockCluster::Make() {
+tl::expected<std::unique_ptr<MockCluster>, Error> MockCluster::Make(int brokers) {
   char why[512];
   rdkafka::Conf conf(rd_kafka_conf_new());
   rd_kafka_conf_set(conf.get(), "log_level", "3", nullptr, 0);
@@ -12,7 +12,7 @@ tl::expected<std::unique_ptr<MockCluster>, Error> MockCluster::Make() {
   made->owner_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), why, sizeof(why)));
   if (!made->owner_) return tl::unexpected(Error{"mock_cluster", why, "", ""});
   (void)conf.release();
-  made->cluster_.reset(rd_kafka_mock_cluster_new(made->owner_.get(), 1));
+  made->cluster_.reset(rd_kafka_mock_cluster_new(made->owner_.get(), brokers));
   if (!made->cluster_) {
     return tl::unexpected(Error{"mock_cluster", "the mock cluster did not start", "", ""});
   }

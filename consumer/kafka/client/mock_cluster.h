@@ -19,7 +19,7 @@ namespace fencepost::consumer {
 
 class MockCluster {
  public:
-  static tl::expected<std::unique_ptr<MockCluster>, Error> Make();
+  static tl::expected<std::unique_ptr<MockCluster>, Error> Make(int brokers = 1);
   ~MockCluster() = default;
   MockCluster(const MockCluster&) = delete;
   MockCluster& operator=(const MockCluster&) = delete;

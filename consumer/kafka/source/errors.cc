@@ -93,8 +93,7 @@ void KafkaSource::Impl::OnConsumerError(const rd_kafka_message_t* message) {
 void KafkaSource::Impl::OnProblem(const PartitionProblem& problem) {
   switch (MeaningOf(problem.error)) {
     case Meaning::kOutOfRange:
-      if (!failed) Fail(OutOfRange(problem));
-      return;
+      return OnOutOfRange(problem);
     case Meaning::kUnreadable:
       Fail(Error{
           "kafka_unreadable",
@@ -110,19 +109,39 @@ void KafkaSource::Impl::OnProblem(const PartitionProblem& problem) {
   }
 }
 
-Error KafkaSource::Impl::OutOfRange(const PartitionProblem& problem) {
-  std::int64_t low = -1;
-  std::int64_t high = -1;
-  const auto asked = rd_kafka_query_watermark_offsets(consumer.get(), problem.where.topic.c_str(),
-                                                      problem.where.partition, &low, &high, kAskMs);
-  std::optional<LogBounds> log;
-  if (asked == RD_KAFKA_RESP_ERR_NO_ERROR) log = LogBounds{low, high};
+// One broker said so: perhaps a follower that has deleted more than its leader, or a leader that
+// was deposed. So the leader of now is asked. If it has the offset the partition is read again;
+// otherwise it is believed once it has said so for ten seconds.
+void KafkaSource::Impl::OnOutOfRange(PartitionProblem problem) {
+  if (failed) return;
+  const bool known = problem.offset >= 0;  // not where a truncation shows by the leader's epoch
+  if (!known) problem.offset = intake->NextOf(problem.where);
   const auto committed = starts->AskOne(problem.where, kAskMs);
-  // librdkafka does not know the offset where it found a truncation by the leader's epoch.
-  const bool known = problem.offset >= 0;
   if (known && committed && *committed > problem.offset && !Planted("old_position_is_the_groups"))
-    return PartitionTakenOver(options.group, problem.where, problem.offset, *committed);
-  return OffsetOutOfRange(options.group, problem.where, problem.offset, log);
+    return Fail(PartitionTakenOver(options.group, problem.where, problem.offset, *committed));
+  LogBounds log{-1, -1};
+  const auto asked =
+      rd_kafka_query_watermark_offsets(consumer.get(), problem.where.topic.c_str(),
+                                       problem.where.partition, &log.first, &log.end, kAskMs);
+  const bool answered = asked == RD_KAFKA_RESP_ERR_NO_ERROR;
+  const bool inside = answered && problem.offset >= log.first && problem.offset <= log.end;
+  if (answered && !inside && out_of_range.Believed(problem.where, Clock::now()))
+    return Fail(OffsetOutOfRange(options.group, problem.where, problem.offset, log));
+  const std::string why =
+      fmt::format("a broker says that {} is out of range, {}; it is asked again", Place(problem),
+                  !answered ? "and the leader does not answer"
+                  : inside  ? "but the leader has it"
+                            : "and so does the leader");
+  health.SetTrouble(Meaning::kOutOfRange,
+                    fmt::format("{}/{}", problem.where.topic, problem.where.partition), why);
+  health.Note(locking::Severity::kWarn, "offset_in_doubt", why);
+  if (samples != nullptr) samples->Hurry();  // it may be another log, which is longer by now
+  if (inside) {
+    out_of_range.OnLongEnough(problem.where);
+    read_again = true;
+  } else {
+    doubted.push_back(std::move(problem));
+  }
 }
 
 void KafkaSource::Impl::Fail(Error error) {

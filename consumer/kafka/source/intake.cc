@@ -86,6 +86,12 @@ void Intake::Sample(PartitionIndex partition) {
     found->second.sample = true;
   }
 }
+Offset Intake::NextOf(const TopicPartition& where) const {
+  for (const auto& [index, assigned] : assigned_) {
+    if (assigned.partition.where == where) return assigned.next;
+  }
+  return RD_KAFKA_OFFSET_INVALID;
+}
 bool Intake::Flowing() const { return paused_ < assigned_.size(); }
 
 void Intake::SetPaused(const std::vector<PartitionIndex>& partitions, bool paused) {

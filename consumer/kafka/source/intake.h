@@ -71,6 +71,8 @@ class Intake {
   void AskForEnds(const std::function<bool(const TopicPartition&)>& of);
   // The next record of this partition comes with a sample.
   void Sample(PartitionIndex partition);
+  // Where an assigned partition goes on: one after its last record that was handed over.
+  [[nodiscard]] Offset NextOf(const TopicPartition& where) const;
   // Something is assigned, and not all of it is paused.
   [[nodiscard]] bool Flowing() const;
 

@@ -72,7 +72,8 @@ bool KafkaHealth::Trouble(Meaning kind) const {
 }
 
 bool KafkaHealth::TopicTrouble() const {
-  return Trouble(Meaning::kTopicMissing) || Trouble(Meaning::kForbidden);
+  return Trouble(Meaning::kTopicMissing) || Trouble(Meaning::kForbidden) ||
+         Trouble(Meaning::kOutOfRange);
 }
 
 const std::string* KafkaHealth::Worst() const {

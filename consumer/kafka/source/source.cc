@@ -188,6 +188,12 @@ void KafkaSource::Impl::EverySecond() {
     next_question = now + kQuestions;
     intake->AskForEnds([this](const TopicPartition& p) { return health.TroubleWith(p); });
   }
+  if (std::exchange(read_again, false)) ReadAgain();
+  if (!doubted.empty()) {
+    PartitionProblem oldest = std::move(doubted.front());
+    doubted.pop_front();
+    OnOutOfRange(std::move(oldest));
+  }
   if (!late.empty()) AdmitLate();
   AskForSamples();
   auto ends = intake->HighWatermarks();

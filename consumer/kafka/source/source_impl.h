@@ -67,6 +67,7 @@ struct KafkaSource::Impl {
   void OnRebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* partitions);
   void OnAssign(rd_kafka_topic_partition_list_t* partitions);
   bool Assign(const rd_kafka_topic_partition_list_t* partitions);
+  void ReadAgain();
   void TellJoined();
   void AdmitLate();
   void OnRevoke(bool lost);
@@ -99,7 +100,7 @@ struct KafkaSource::Impl {
   void OnError(rd_kafka_resp_err_t error, const std::string& text, const std::string& topic);
   void OnConsumerError(const rd_kafka_message_t* message);
   void OnProblem(const PartitionProblem& problem);
-  Error OutOfRange(const PartitionProblem& problem);
+  void OnOutOfRange(PartitionProblem problem);
   void Fail(Error error);
   void ProbeBrokers();
 
@@ -139,7 +140,12 @@ struct KafkaSource::Impl {
   Clock::time_point next_question;
   bool cluster_id_told = false;
   bool rejoin = false;
-  bool resubscribed = false;  // by Rejoin, and not assigned anything since
+  bool resubscribed = false;             // by Rejoin, and not assigned anything since
+  bool leaving = false;                  // it drains, still a member, to leave its group
+  bool awaited = false;                  // meanwhile a rebalance began, which is not answered yet
+  ShortEnds out_of_range;                // offsets that leaders said are not in their partitions
+  std::deque<PartitionProblem> doubted;  // those of which the leader is asked again
+  bool read_again = false;  // each partition from where it is: librdkafka has given one up
   bool failed = false;
   std::thread thread;
 };

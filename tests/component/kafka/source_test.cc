@@ -306,6 +306,41 @@ TEST_F(KafkaSourceOnMock, SaysNothingOfTheGroupsOffsetsWhereTheGroupHasGoneOnWit
       << sink.fatal->Line();
 }
 
+// The nearest replica (client.rack), which has deleted more than its leader.
+TEST_F(KafkaSourceOnMock, AsksTheLeaderBeforeAnOffsetIsOutOfRange) {
+  const auto three = MockCluster::Make(3).value();
+  ASSERT_TRUE(three->CreateTopic("orders", 1));
+  rd_kafka_mock_partition_set_leader(three->cluster(), "orders", 0, 1);
+  rd_kafka_mock_partition_set_follower(three->cluster(), "orders", 0, 2);
+  options.brokers = three->brokers();
+  Produce(20, 1);
+  rd_kafka_mock_partition_set_follower_wmarks(three->cluster(), "orders", 0, 10, 20);
+  KafkaOptions near = Options();
+  near.librdkafka["client.rack"] = "a";
+  Reader sink(near);
+  ASSERT_TRUE(sink.Until([&] {
+    return !sink.reasons.empty() &&
+           sink.reasons.back().find("the leader has it") != std::string::npos;
+  }));
+  EXPECT_EQ(sink.Count(), 0u);
+  rd_kafka_mock_partition_set_follower_wmarks(three->cluster(), "orders", 0, 0, 20);
+  ASSERT_TRUE(sink.Reads(20));
+  EXPECT_TRUE(sink.Until([&] { return sink.up && !sink.fatal; }));
+}
+
+// As of a leader that was deposed, and answers from a log that is shorter.
+TEST_F(KafkaSourceOnMock, TakesOneAnswerThatAnOffsetIsOutOfRangeForNoEnd) {
+  constexpr int kOffsetOutOfRange = 1;
+  Produce(10);
+  Reader sink(Options());
+  ASSERT_TRUE(sink.Reads(40));
+  FailRequests(*cluster, kFetchRequest, kOffsetOutOfRange, 3);
+  ASSERT_TRUE(sink.Until([&] { return !sink.up; }));
+  Produce(10, 4);
+  ASSERT_TRUE(sink.Reads(80));
+  EXPECT_TRUE(sink.Until([&] { return sink.up && !sink.fatal; }));
+}
+
 TEST_F(KafkaSourceOnMock, IsReadyAgainOnceAForbiddenTopicGivesRecords) {
   Produce(10, 1);
   Reader sink(Options());
