@@ -31,12 +31,27 @@ std::optional<Offset> LogSamples::Sampled(const TopicPartition& where, const Log
   if (found == chains_.end() || found->second.asking) return std::nullopt;
   Chain& chain = found->second;
   chain.due = now + kBetween;
+  chain.asked_at = read.offset + 1;
   if (chain.known.empty() || Planted("newer_fingerprint_is_believed")) {
     chain.known = {read};
     return std::nullopt;
   }
   chain.candidate = read;
   chain.asking = true;
+  return chain.known.back().offset;
+}
+
+std::optional<Offset> LogSamples::Unsampled(const TopicPartition& where, Offset next,
+                                            Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  const auto found = chains_.find(where);
+  if (found == chains_.end() || found->second.asking) return std::nullopt;
+  Chain& chain = found->second;
+  if (chain.known.empty() || next <= chain.asked_at || now < chain.due + kQuiet)
+    return std::nullopt;
+  chain.asking = true;
+  chain.asked_at = next;
+  chain.due = now + kBetween;
   return chain.known.back().offset;
 }
 

@@ -22,6 +22,7 @@ class LogSamples {
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t kKept = 4;
   static constexpr std::chrono::seconds kBetween{10};  // questions of one partition, at least
+  static constexpr std::chrono::seconds kQuiet{2};     // no record came that was wanted
 
   // `committed`: the sample that came with the offset; it is to be read again.
   void Begin(const TopicPartition& where, const std::optional<LogSample>& committed);
@@ -30,6 +31,10 @@ class LogSamples {
   // The offset that is to be read again now, if any.
   std::optional<Offset> Sampled(const TopicPartition& where, const LogSample& read,
                                 Clock::time_point now);
+  // Records were read since the last question, up to `next`, and none came that was wanted: the
+  // newest sample is to be read again all the same, or what they were read of would not show before
+  // the next one.
+  std::optional<Offset> Unsampled(const TopicPartition& where, Offset next, Clock::time_point now);
   struct Next {
     LogComparison compared;
     std::optional<Offset> ask;  // an older sample's, where a newer one could not tell
@@ -49,6 +54,7 @@ class LogSamples {
     std::vector<LogSample> known;  // by offset; the last is the newest
     std::optional<LogSample> candidate;
     bool asking = false;
+    Offset asked_at = 0;  // what was read before this was followed by a question
     Clock::time_point due;
   };
   static void Push(Chain& chain, const LogSample& sample);

@@ -33,7 +33,10 @@ void KafkaSource::Impl::AskForSamples() {
   if (samples == nullptr) return;
   const auto now = Clock::now();
   for (const AssignedPartition& one : assigned) {
-    if (samples->Wants(one.where, now)) intake->Sample(one.partition);
+    if (!samples->Wants(one.where, now)) continue;
+    intake->Sample(one.partition);
+    const auto ask = samples->Unsampled(one.where, intake->NextOf(one.where), now);
+    if (ask) reader->Ask(one.where, {*ask});
   }
 }
 

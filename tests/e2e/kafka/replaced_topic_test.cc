@@ -78,6 +78,16 @@ TEST_F(ReplacedTopic, StopsAWorkerBeforeItsFirstRecordThoughItIsLongerThanTheOff
   EXPECT_EQ(Metadata(), metadata) << "the next worker is stopped as well";
 }
 
+TEST_F(ReplacedTopic, StopsAWorkerThatHasReadItToItsEndAndGetsNothingMore) {
+  broker->CreateTopic(topic, 1);
+  Reader sink(Options());
+  Produce(20, "old");
+  ASSERT_TRUE(sink.Reads(20));
+  Replace(50);
+  ASSERT_TRUE(sink.Fails());
+  EXPECT_EQ(sink.fatal->code, "topic_replaced");
+}
+
 TEST_F(ReplacedTopic, IsNotSeenInOneThatHasOnlyGrown) {
   broker->CreateTopic(topic, 1);
   Produce(20, "old");

@@ -256,6 +256,24 @@ TEST(LogSamples, AsksForAnOlderOneWhereTheNewerCannotTell) {
   EXPECT_EQ(samples.TextFor(kWhere, 30), MetadataText(At(20), 30)) << "there is no other";
 }
 
+// A topic is recreated and read in less than the time between two questions; then nothing comes.
+TEST(LogSamples, AsksOnceMoreForTheNewestWhereRecordsWereReadAfterItAndNoMoreCome) {
+  LogSamples samples;
+  const auto quiet = kLater + LogSamples::kQuiet;
+  samples.Begin(kWhere, std::nullopt);
+  samples.Sampled(kWhere, At(4), kNow);
+  EXPECT_EQ(samples.Unsampled(kWhere, 5, quiet), std::nullopt) << "nothing was read since";
+  EXPECT_EQ(samples.Unsampled(kWhere, 30, quiet - 1ms), std::nullopt) << "a record may come";
+  EXPECT_THAT(samples.Unsampled(kWhere, 30, quiet), Optional(4));
+  EXPECT_FALSE(samples.Wants(kWhere, quiet + 1h)) << "while the question is open";
+  EXPECT_EQ(samples.Answered(kWhere, kLog, quiet).ask, std::nullopt);
+  EXPECT_EQ(samples.Unsampled(kWhere, 30, quiet + 1h), std::nullopt) << "once";
+  EXPECT_THAT(samples.Unsampled(kWhere, 31, quiet + 1h), Optional(4));
+  EXPECT_EQ(
+      samples.Answered(kWhere, {.end = 40, .records = {At(4, 1)}}, quiet + 1h).compared.verdict,
+      Verdict::kOther);
+}
+
 TEST(LogSamples, GivesTheNewestBelowTheOffsetAlsoWhenItGoesBack) {
   LogSamples samples;
   samples.Begin(kWhere, At(10));
