@@ -161,6 +161,7 @@ bool Flow::VerdictMayChange(const InFlight& in) const {
 void Flow::TryAgain(InFlight& in) {
   in.letter.reset();
   in.cause.reset();
+  in.tried_again = true;
   UpdateBytes(in);
   in.BecomeQueued();
   work_.Push(&in);

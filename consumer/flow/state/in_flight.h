@@ -35,6 +35,7 @@ struct InFlight {
   bool without_id = false;      // it has no id: it is not locked, and can only be a dead letter
   bool passed_limiter = false;  // its dead letter has passed the DeadLetterLimiter
   bool handled = false;         // `values` are what the handler made of it
+  bool tried_again = false;     // it was handled before, and those behind it may be since
   bool letter_refused = false;  // kPublishingDeadLetter: its topic did not take it, the last time
   bool to_advance = false;      // it is in the WorkList
   bool same_id_ahead = false;   // in its unit: it waits for the one with the same id before it

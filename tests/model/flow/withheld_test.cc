@@ -312,6 +312,27 @@ TEST_F(WithheldAnswers, AreAskedForAgainEverLessOften) {
   EXPECT_GE(asked[7] - asked[6], Millis(900));
 }
 
+TEST(WithheldAnswersInOrder, AreNotAskedForAgainWhileACallBehindThemIsOut) {
+  SharedWorld world;
+  FlowOptions options = Answering();
+  options.order = Order::kPartition;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a", "b", "c", "d", "e"});
+  for (const std::string id : {"a", "b", "c", "d"}) {
+    worker.Handle(id);
+    worker.Answer({kBad});
+    (void)worker.Acknowledge();
+  }
+  ASSERT_EQ(worker.StageOf("d"), "withheld");
+  ASSERT_EQ(worker.Calls(), "e!");
+  worker.Wait(Millis(5000));
+  EXPECT_EQ(worker.Calls(), "e!");
+  worker.Fail("e", {.error_class = "cancelled", .text = "", .retry_after = {}});
+  worker.Wait(Millis(5000));
+  EXPECT_EQ(worker.Calls(), "d");
+}
+
 TEST_F(Withheld, ThatTheDatabaseRefusedAreWrittenAgain) {
   WriteOutcome refused = kBad;
   refused.reason = DeadLetterReason::kOutput;
