@@ -281,7 +281,9 @@ tl::expected<bool, OutputError> LedgerOutput::HasNewer(const WriteItem& item) {
   if (!shape_ || !shape_->fence) return false;
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
   Outcomes outcomes(1);
-  if (auto filled = FillRows({item}, outcomes); !filled) return tl::unexpected(filled.error());
+  if (auto filled = FillRows({.items = {item}}, outcomes); !filled) {
+    return tl::unexpected(filled.error());
+  }
   return rows_.size() == 0 ? false : Asked(FindsNewer());
 }
 
