@@ -94,8 +94,8 @@ class Flow : private RecordLocks::User {
   // While true nothing is locked: records proceed without a lease, and the ledger decides. Those
   // that are waiting for their lock proceed now. Only with Finality::kLedger.
   void SetUnlocked(bool unlocked, Now now);
-  // A drain that is under way ends now.
-  void HurryDrain(Now now);
+  // A drain that is under way ends no later than then.
+  void HurryDrain(Instant deadline, Now now);
   // The output answers no more. The leases of what it has in its hands are given back: whether that
   // was written is for the next owner to find out, as after the end of their TTL.
   void OnOutputEnded(Now now) { locks_.OnOutputEnded(now); }

@@ -129,9 +129,9 @@ void Flow::Sweep() {
   std::erase_if(withheld_, [](const QueueEntry& entry) { return entry.Stale(); });
 }
 
-void Flow::HurryDrain(Now now) {
+void Flow::HurryDrain(Instant deadline, Now now) {
   if (!drain_) return;
-  drain_->deadline = std::min(drain_->deadline, now.boot);
+  drain_->deadline = std::min(drain_->deadline, deadline);
   CheckDrained(now);
 }
 

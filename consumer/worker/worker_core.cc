@@ -42,6 +42,10 @@ void WorkerCore::OnRevoked(const std::vector<PartitionIndex>& partitions, bool l
   flow_.OnRevoked(partitions, lost, now.boot + DrainLimit(), now);
 }
 
+void WorkerCore::OnDrainAwaited(bool lost, Now now) {
+  flow_.HurryDrain(now.boot + (lost ? Nanos(0) : revoke_drain_), now);
+}
+
 Nanos WorkerCore::DrainLimit() const {
   const bool at_once = output_failed_ || (stops_ > 1 && !Planted("second_stop_waits"));
   if (at_once) return Nanos(0);
@@ -57,7 +61,7 @@ void WorkerCore::OnRecords(std::vector<Record> records, DeliveryCredit::Load loa
 void WorkerCore::OnOutputFailed(Error error, Now now) {
   output_failed_ = !Planted("output_failure_forgotten");
   Fail(std::move(error));
-  flow_.HurryDrain(now);
+  flow_.HurryDrain(now.boot, now);
 }
 
 void WorkerCore::OnDeadLettered(const std::vector<std::uint64_t>& published,
@@ -87,7 +91,7 @@ void WorkerCore::RequestStop(Now now) {
                     flow_.in_flight(),
                     std::chrono::duration_cast<std::chrono::seconds>(shutdown_timeout_).count()));
   }
-  stops_ == 1 ? flow_.StopTaking() : flow_.HurryDrain(now);
+  stops_ == 1 ? flow_.StopTaking() : flow_.HurryDrain(now.boot, now);
   UpdateReadiness(now);
 }
 

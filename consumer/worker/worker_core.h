@@ -64,6 +64,9 @@ class WorkerCore {
   // `drained` follows, at the latest when the limit of a drain has passed: revoke_drain, while it
   // stops shutdown_timeout, at once after a second RequestStop or where nothing can be written.
   void OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, Now now);
+  // The group waits for the drain of a worker that stops: it has no longer than for a rebalance. Or
+  // the group has given the partitions away (`lost`): it ends at once.
+  void OnDrainAwaited(bool lost, Now now);
   // `load`: what credit().Send gave.
   void OnRecords(std::vector<Record> records, DeliveryCredit::Load load, Now now);
   void OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now) {

@@ -164,8 +164,8 @@ struct Worker::Impl : SourceSink {
   void OnAssigned(std::vector<AssignedPartition> partitions, std::size_t late) override {
     Tell(&WorkerCore::OnAssigned, std::move(partitions), late, core.credit().SendAssignment());
   }
-  std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions,
-                                         bool lost) override {
+  std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions, bool lost,
+                                         const std::function<void()>& meanwhile) override {
     std::promise<std::vector<PartitionOffset>> promise;
     auto answer = promise.get_future();
     Tell([this, promise = std::move(promise), partitions = std::move(partitions),
@@ -173,8 +173,10 @@ struct Worker::Impl : SourceSink {
       drained = std::move(promise);
       core.OnRevoked(partitions, lost, now);
     });
+    while (meanwhile && answer.wait_for(Millis(10)) != std::future_status::ready) meanwhile();
     return answer.get();
   }
+  void OnDrainAwaited(bool lost) override { Tell(&WorkerCore::OnDrainAwaited, lost); }
   void OnRecords(std::vector<Record> records) override {
     const DeliveryCredit::Load load = core.credit().Send(records);
     Tell(&WorkerCore::OnRecords, std::move(records), load);

@@ -30,7 +30,13 @@ bool Same(const GroupMetadata& a, const GroupMetadata& b) {
 
 void KafkaSource::Impl::OnRebalance(rd_kafka_resp_err_t what,
                                     rd_kafka_topic_partition_list_t* partitions) {
-  if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) return OnAssign(partitions);
+  const bool assigns = what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+  if (leaving) {
+    awaited = true;
+    sink->OnDrainAwaited(assigns || rd_kafka_assignment_lost(consumer.get()) != 0);
+    return;
+  }
+  if (assigns) return OnAssign(partitions);
   if (what != RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS) {
     health.Note(locking::Severity::kWarn, "rebalance_failed", rd_kafka_err2str(what));
   }
@@ -177,7 +183,14 @@ void KafkaSource::Impl::OnRevoke(bool lost) {
   if (!assigned.empty()) {
     std::vector<PartitionIndex> indices;
     for (const AssignedPartition& p : assigned) indices.push_back(p.partition);
-    const auto last = sink->OnRevoked(std::move(indices), lost);
+    std::function<void()> meanwhile;
+    if (leaving) {
+      meanwhile = [this] {
+        RunCommands();
+        PollConsumer();
+      };
+    }
+    const auto last = sink->OnRevoked(std::move(indices), lost, meanwhile);
     const bool still_member = StillMember();
     DropMetadata();  // only now: inside OnRevoked the flow ends its last transaction with it
     observer->OnRebalance(lost ? RebalanceEvent::kLost : RebalanceEvent::kRevoked);
@@ -199,8 +212,18 @@ void KafkaSource::Impl::OnRevoke(bool lost) {
   late.clear();
   ForgetSamples();
   commits->End();
-  rd_kafka_assign(consumer.get(), nullptr);
+  if (!leaving) rd_kafka_assign(consumer.get(), nullptr);
   intake->Close();
+}
+
+// The end of the worker's last assignment. librdkafka sends no heartbeats any more once the close
+// has ended the subscription, and a drain may take longer than the session: so it comes before, and
+// the consumer is polled meanwhile, for a rebalance and for max.poll.interval.ms.
+void KafkaSource::Impl::DrainAsMember() {
+  if (assigned.empty()) return;
+  leaving = true;
+  OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
+  leaving = false;
 }
 
 // Who this member is, as long as this assignment lasts: a transaction that was begun under it must

@@ -105,6 +105,7 @@ void KafkaSource::Impl::Run() {
     EverySecond();
   }
   RunCommands();
+  DrainAsMember();
   Close();
 }
 
@@ -219,20 +220,20 @@ void KafkaSource::Impl::OnCommitReport(CommitReport report) {
 void KafkaSource::Impl::Close() {
   if (resubscribed) rd_kafka_unsubscribe(consumer.get());
   const rdkafka::Queue events(rd_kafka_queue_new(consumer.get()));
-  auto end = Clock::now() + kCloseLimit;
+  const auto end = Clock::now() + kCloseLimit;
   const rdkafka::Failure refused(rd_kafka_consumer_close_queue(consumer.get(), events.get()));
+  // Answered before the close, the member would join once more, and its leaving wait for all
+  // others.
+  if (awaited) rd_kafka_assign(consumer.get(), nullptr);
   while (refused == nullptr && rd_kafka_consumer_closed(consumer.get()) == 0) {
-    const bool was_assigned = !assigned.empty();
     const rdkafka::Message message(
         rd_kafka_consume_queue(events.get(), static_cast<int>(kTurn.count())));
-    if (was_assigned && assigned.empty()) end = Clock::now() + kCloseLimit;
     if (Clock::now() < end) continue;
     observer->OnNote(
         locking::Severity::kWarn, "leave_group_timeout",
         "the group's coordinator did not answer; this member ends by its session timeout");
     break;
   }
-  if (!assigned.empty()) OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
   reader.reset();
   intake->Close();
   starts.reset();

@@ -40,10 +40,13 @@ class SourceSink {
   // `late`: how many of this assignment are still to come.
   virtual void OnAssigned(std::vector<AssignedPartition> partitions, std::size_t late) = 0;
   // Blocks until the flow has drained these partitions or gave up at its own limit, and returns
-  // what to commit. Heartbeats go on meanwhile. When `lost`, returns at once and nothing is
-  // committed.
-  virtual std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions,
-                                                 bool lost) = 0;
+  // what to commit. The member sends heartbeats meanwhile. When `lost`, returns at once and nothing
+  // is committed. `meanwhile`, where given, is called again and again until then.
+  virtual std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions, bool lost,
+                                                 const std::function<void()>& meanwhile) = 0;
+  // Inside OnRevoked's `meanwhile`: the group waits for the end of this drain, which then takes no
+  // longer than that of a rebalance; or it has given the partitions away (`lost`).
+  virtual void OnDrainAwaited(bool lost) = 0;
   // At most Room() records at a time; they are taken at once.
   virtual void OnRecords(std::vector<Record> records) = 0;
   // How many more records may be handed over now (max_in_flight, records and bytes). While it is 0

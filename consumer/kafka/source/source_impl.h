@@ -71,6 +71,7 @@ struct KafkaSource::Impl {
   void TellJoined();
   void AdmitLate();
   void OnRevoke(bool lost);
+  void DrainAsMember();
   [[nodiscard]] std::shared_ptr<GroupMetadata> Membership() const;
   [[nodiscard]] bool StillMember() const;
   void KeepMetadata(std::shared_ptr<const GroupMetadata> of);

@@ -338,6 +338,53 @@ TEST_F(KafkaSourceOnBroker, CommitsWhatTheFlowDrainedBeforeAnotherWorkerGoesOn) 
   EXPECT_EQ(Committed(), (std::vector<Offset>{120, 120, 120, 120}));
 }
 
+// Its last drain, which takes longer than its session.
+class KafkaSourceThatLeaves : public KafkaSourceOnBroker {
+ protected:
+  KafkaSourceThatLeaves() {
+    broker->CreateTopic(topic, 2);
+    Produce(10, 2);
+    first.on_revoked = [&](const auto&, bool) { return first.Positions(); };
+    second.on_revoked = [&](const auto&, bool) { return second.Positions(); };
+  }
+  static KafkaOptions Short(KafkaOptions options) {
+    options.librdkafka["session.timeout.ms"] = "2000";
+    return options;
+  }
+  void ExpectCommitted() {
+    EXPECT_EQ(Committed(), (std::vector<Offset>{10, 10})) << first.Trace();
+    EXPECT_EQ(first.results[CommitResult::kRejected], 0);
+    EXPECT_EQ(first.losses, 0);
+  }
+  Reader second{Options(), "w2"};
+  Reader first{Short(Options())};
+};
+
+TEST_F(KafkaSourceThatLeaves, IsAMemberUntilItsDrainHasEndedAndItsCommitIsTaken) {
+  first.while_leaving = [&](const auto& meanwhile) {
+    const auto began = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() < began + 5s) meanwhile();
+  };
+  ASSERT_TRUE(first.Reads(20));
+  first.End();
+  ExpectCommitted();
+}
+
+TEST_F(KafkaSourceThatLeaves, LearnsThatOthersWaitForItsDrain) {
+  first.while_leaving = [&](const auto& meanwhile) {
+    EXPECT_TRUE(second.Start());
+    EXPECT_TRUE(WaitUntil(30s, [&] {
+      meanwhile();
+      return first.Locked([&] { return first.awaited_in_drain > 0; });
+    })) << first.Trace();
+  };
+  ASSERT_TRUE(first.Reads(20));
+  first.End();
+  ExpectCommitted();
+  ASSERT_TRUE(second.Owns(2));
+  EXPECT_EQ(first.lost_in_drain, 0);
+}
+
 // A worker whose thread hangs for longer than max.poll.interval.ms, and another that takes over.
 // What the first one would commit afterwards is not its own any more.
 class KafkaSourceThatHung : public KafkaSourceOnBroker {

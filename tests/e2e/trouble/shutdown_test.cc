@@ -15,6 +15,7 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // What a dead worker held stays on the nodes for ttl + 2 * max_skew = 34 s. Who is quicker than
 // this did not wait for it. No lease ends because the machine is busy.
@@ -91,6 +92,39 @@ TEST_F(Shutdown, SigtermFinishesTheCallThatRunsAndReleasesTheRest) {
   EXPECT_EQ(table_->Count(), 1);
   ExpectQuickRest(text, 50);
   EXPECT_EQ(AllCalls(), 50) << "each id was handled once";
+}
+
+TEST_F(Shutdown, AHandlerThatTakesLongerThanTheSessionCostsNoCommitAndDoublesNoDeadLetter) {
+  PipelineText text = Text(1);
+  text.session_ms = 2000;
+  text.heartbeat_ms = 300;
+  text.more = Http() + DeadLetters() + "processing: {concurrency: 1}\n";
+  for (int i = 0; i < 60; i += 2) Answers(Orders::Id(i), {422});
+  HangOn(0);
+  Produce(60, 1);
+  {
+    WorkerProcess worker(Worker(text));
+    ASSERT_TRUE(WaitUntil(seconds(20), "a call", [&] { return AllCalls() == 1; })) << worker.Log();
+    worker.Terminate();
+    const auto since = steady_clock::now();
+    ASSERT_TRUE(Draining(worker));
+    ASSERT_TRUE(WaitUntil(seconds(20), "more than two sessions to pass", [&] {
+      return !worker.Running() || steady_clock::now() > since + seconds(5);
+    }));
+    service_.Release();
+    EXPECT_EQ(worker.Wait(seconds(15)), 0) << worker.Log();
+    EXPECT_THAT(worker.Log(), Not(HasSubstr("revoke_commit_failed")));
+    EXPECT_EQ(Letters().size(), 1u);
+    EXPECT_EQ(Committed(), (std::vector<std::int64_t>{1}));
+  }
+  WorkerProcess worker(Worker(text));
+  ExpectQuickEnd(worker);
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  std::set<std::string> ids;
+  for (const TestRecord& letter : Letters()) ids.insert(*letter.value);
+  EXPECT_EQ(ids.size(), 30u);
+  EXPECT_EQ(Letters().size(), 30u);
+  EXPECT_EQ(table_->Count(), 30);
 }
 
 TEST_F(Shutdown, ASecondSignalDoesNotWaitForAHandlerThatHangs) {

@@ -126,8 +126,21 @@ TEST_F(Revoked, FinishesARecordThatWasHandledBeforeItsLeaseWasLost) {
 
 TEST_F(Revoked, OnlyHurriesADrainThatIsUnderWay) {
   worker.Wait(Millis(10));
-  worker.flow.HurryDrain(world.now);
+  worker.flow.HurryDrain(world.now.boot, world.now);
   EXPECT_GT(worker.flow.NextTime(), world.now.boot);
+}
+
+TEST_F(Revoked, EndsSoonerWhereOthersWaitForItAndNeverLater) {
+  worker.answers_lookups = false;
+  worker.Deliver(0, {"a"});
+  worker.HandleAll();
+  worker.Revoke(0);
+  ASSERT_FALSE(worker.drained);
+  worker.flow.HurryDrain(world.now.boot + Millis(5000), world.now);
+  worker.Wait(Millis(990));
+  EXPECT_FALSE(worker.drained);
+  worker.Wait(Millis(20));
+  EXPECT_TRUE(worker.drained) << "its own limit is a second";
 }
 
 // --- stalls --------------------------------------------------------------------------------------

@@ -33,6 +33,8 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
   // What a revoke answers; by default nothing. Called without the lock.
   std::function<std::vector<PartitionOffset>(const std::vector<PartitionIndex>&, bool lost)>
       on_revoked;
+  // What its last drain does, before it answers; it calls what it is given until it is done.
+  std::function<void(const std::function<void()>& meanwhile)> while_leaving;
   std::function<void()> on_cluster_id;  // inside the first assignment's callback, as the next one
   // Asked at each assignment, on the Kafka thread.
   std::function<void(const std::vector<AssignedPartition>&)> on_assigned;
@@ -66,9 +68,10 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
       ++assignments;
     });
   }
-  std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions,
-                                         bool lost) override {
+  std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions, bool lost,
+                                         const std::function<void()>& meanwhile) override {
     std::vector<PartitionOffset> answer;
+    if (meanwhile && while_leaving) while_leaving(meanwhile);
     if (on_revoked) answer = on_revoked(partitions, lost);
     Locked([&] {
       assigned.clear();
@@ -76,6 +79,9 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
       losses += lost ? 1 : 0;
     });
     return answer;
+  }
+  void OnDrainAwaited(bool lost) override {
+    Locked([&] { ++(lost ? lost_in_drain : awaited_in_drain); });
   }
   std::size_t Room() override { return 1000; }
   std::uint64_t RoomBytes() override { return room_bytes; }
@@ -191,6 +197,8 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
   int assignments = 0;
   int revokes = 0;
   int losses = 0;
+  int awaited_in_drain = 0;
+  int lost_in_drain = 0;
   std::size_t batches = 0;
   std::map<TopicPartition, std::vector<Seen>> seen;
   std::vector<Record> kept;
