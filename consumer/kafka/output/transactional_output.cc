@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/kafka/client/topic_reader.h"
 #include "consumer/kafka/source/offset_committer.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
@@ -12,6 +13,7 @@
 namespace fencepost::consumer {
 namespace {
 
+using locking::BootClock;
 using std::chrono::milliseconds;
 using Kind = TransactionStep::Kind;
 
@@ -94,6 +96,7 @@ tl::expected<void, OutputError> KafkaOutput::CheckTopic(rd_kafka_topic_t* topic,
 KafkaOutput::Outcomes KafkaOutput::Write(const WriteRequest& request) {
   if (fatal_) return tl::unexpected(*fatal_);
   if (pending_ == Pending::kCommit) return EndByCommit(request);
+  if (pending_ == Pending::kUnknown) return ResolveByOffsets(request);
   if (pending_ == Pending::kAbort) {
     if (auto ended = Abort(true); !ended) return tl::unexpected(ended.error());
   }
@@ -108,9 +111,9 @@ KafkaOutput::Outcomes KafkaOutput::Write(const WriteRequest& request) {
     metadata = group_metadata_(request.epoch);
     if (metadata == nullptr) return NotWritten(request, "the assignment is over");
   }
-  began_ = Clock::now();
+  began_ = BootClock::now();
   const TransactionStep begun = live_.producer->Begin();
-  if (begun.kind == Kind::kFatal) return tl::unexpected(Fatal(begun));
+  if (begun.kind == Kind::kFatal) return tl::unexpected(ProducerLost(begun));
   if (!begun.done()) {
     live_.Drop();  // nothing is open: a new producer starts clean
     return tl::unexpected(Unavailable(begun));
@@ -186,19 +189,22 @@ Trouble KafkaOutput::ProduceOne(rd_kafka_topic_t* topic, const OutgoingRecord& r
       return Trouble{Trouble::Of::kRecords};
     }
     const bool full = error == RD_KAFKA_RESP_ERR__QUEUE_FULL;
-    if (!full || interrupted_ || Clock::now() > began_ + options_.transaction_timeout) {
+    if (!full || interrupted_ || BootClock::now() > began_ + options_.transaction_timeout) {
       return Trouble{Trouble::Of::kBrokers, {Kind::kAbort, error, rd_kafka_err2str(error)}};
     }
     live_.producer->Poll(milliseconds(10));
   }
 }
 
+Offset KafkaOutput::NextOf(const SourceOffset& one) const {
+  const auto stop = stop_at_.find(one.where);
+  return stop == stop_at_.end() ? one.next : std::min(one.next, stop->second);
+}
+
 Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadata& metadata) {
   const rdkafka::PartitionList list = rdkafka::MakeList(request.offsets.size());
   for (const SourceOffset& one : request.offsets) {
-    const auto stop = stop_at_.find(one.where);
-    const Offset next = stop == stop_at_.end() ? one.next : std::min(one.next, stop->second);
-    AddOffset(list.get(), one.where, next, metadata.samples.get());
+    AddOffset(list.get(), one.where, NextOf(one), metadata.samples.get());
   }
   const auto since = Clock::now();
   // This call cannot be resumed: its limit ends the transaction.
@@ -234,13 +240,29 @@ KafkaOutput::Outcomes KafkaOutput::EndByCommit(const WriteRequest& request) {
         return EndByAbort(request, Trouble{Trouble::Of::kBrokers, step});
       case Kind::kFailed:
       case Kind::kFatal:
-        return tl::unexpected(Fatal(step));
+        return tl::unexpected(ProducerLost(step));
     }
   }
 }
 
+// A new producer's start has ended what the lost one left open, and a transaction moves the group's
+// offsets or nothing. Whoever else has moved them took the partition over.
+KafkaOutput::Outcomes KafkaOutput::ResolveByOffsets(const WriteRequest& request) {
+  if (auto prepared = Prepare(); !prepared) return tl::unexpected(prepared.error());
+  const auto reader = TopicReader::Make(kafka_);
+  if (!reader) return tl::unexpected(OutputError{.error = reader.error()});
+  bool moved = true;
+  for (const SourceOffset& one : request.offsets) {
+    const auto committed = (*reader)->Committed(kafka_.group, one.where, kTurn * 5);
+    if (!committed) return tl::unexpected(OutputError{.error = committed.error()});
+    moved = moved && committed->value_or(-1) >= NextOf(one);
+  }
+  pending_ = Pending::kNothing;
+  return moved ? Committed(request) : NotWritten(request, "the transaction was aborted");
+}
+
 KafkaOutput::Outcomes KafkaOutput::EndByAbort(const WriteRequest& request, const Trouble& trouble) {
-  if (trouble.of == Trouble::Of::kProducer) return tl::unexpected(Fatal(trouble.step));
+  if (trouble.of == Trouble::Of::kProducer) return tl::unexpected(ProducerLost(trouble.step));
   const bool failed_already = trouble.step.kind == Kind::kAbort;
   if (auto ended = Abort(failed_already); !ended) return tl::unexpected(ended.error());
   if (auto again = NameTheRefused()) return tl::unexpected(*again);
@@ -263,7 +285,7 @@ tl::expected<void, OutputError> KafkaOutput::Abort(bool failed_already) {
   }
   for (;;) {
     const TransactionStep step = live_.producer->Abort(kTurn);
-    if (step.kind == Kind::kFatal) return tl::unexpected(Fatal(step));
+    if (step.kind == Kind::kFatal) return tl::unexpected(ProducerLost(step));
     if (step.kind == Kind::kAgain) {
       if (GiveUp(since + kLimit))
         return tl::unexpected(OutputError{.error = ErrorOfSilence(Who(), "abort")});
@@ -365,10 +387,15 @@ OutputError KafkaOutput::Unavailable(const TransactionStep& step) const {
                                options_.topic, std::string(WhatToDoAbout(code))}};
 }
 
-OutputError KafkaOutput::Fatal(const TransactionStep& step) {
-  const bool outlived = Clock::now() - began_ > options_.transaction_timeout;
-  fatal_ = OutputError{.error = ErrorOfTheEnd(Who(), step, outlived), .fatal = true};
-  return *fatal_;
+// The next call makes a new producer. But a successor under this worker's name is not fenced in
+// turn: one of the two has to be given another name.
+OutputError KafkaOutput::ProducerLost(const TransactionStep& step) {
+  const bool outlived = BootClock::now() - began_ > options_.transaction_timeout;
+  OutputError error = ErrorOfTheEnd(Who(), step, outlived);
+  pending_ = pending_ == Pending::kCommit ? Pending::kUnknown : Pending::kNothing;
+  live_.Drop();
+  if (error.fatal) fatal_ = error;
+  return error;
 }
 
 std::unique_ptr<Output> MakeKafkaOutput(const KafkaOptions& kafka,

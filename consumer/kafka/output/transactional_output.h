@@ -12,9 +12,10 @@
 //
 // Errors, all of them after a wait unless they say otherwise: nothing was written, because of the
 // brokers (away, no such topic, not authorised, the transaction failed), or the outcome of a commit
-// is unknown: the next Write, which must be of the same request, goes on asking for it. Fatal: a
-// producer that was fenced by its successor (same transactional.id), or outlived
-// transaction_timeout; every later call says the same.
+// is unknown: the next Write, which must be of the same request, goes on asking for it. A producer
+// that librdkafka gives up (its transaction outlived transaction_timeout, the brokers forgot it) is
+// replaced by a new one, and what became of its commit is read from the group's offsets. Fatal: it
+// was fenced by its successor (same transactional.id); every later call says the same.
 //
 // A batch of records that the broker refuses does not say which record is to blame: the request
 // goes once more (retry_at_once), each record a batch of its own.

@@ -56,14 +56,21 @@ class KafkaOutput final : public Output {
 
   tl::expected<void, OutputError> Prepare() override;
   Outcomes Write(const WriteRequest& request) override;
-  [[nodiscard]] bool OutcomePending() const override { return pending_ == Pending::kCommit; }
+  [[nodiscard]] bool OutcomePending() const override {
+    return pending_ == Pending::kCommit || pending_ == Pending::kUnknown;
+  }
   void Interrupt() override {
     interrupted_ = true;
     if (encoder_ != nullptr) encoder_->Cancel();
   }
 
  private:
-  enum class Pending : std::uint8_t { kNothing, kCommit, kAbort };
+  enum class Pending : std::uint8_t {
+    kNothing,
+    kCommit,
+    kAbort,
+    kUnknown,  // its producer was lost after the commit was asked for
+  };
   struct Live {
     std::unique_ptr<TransactionalProducer> producer;
     rdkafka::Topic topic, dead_letters;  // must go before the producer does
@@ -89,6 +96,8 @@ class KafkaOutput final : public Output {
   Trouble ProduceOne(rd_kafka_topic_t* topic, const OutgoingRecord& record, std::uint32_t index);
   Trouble SendOffsets(const WriteRequest& request, const GroupMetadata& metadata);
   Outcomes EndByCommit(const WriteRequest& request);
+  Outcomes ResolveByOffsets(const WriteRequest& request);
+  [[nodiscard]] Offset NextOf(const SourceOffset& one) const;
   Outcomes EndByAbort(const WriteRequest& request, const Trouble& trouble);
   tl::expected<void, OutputError> Abort(bool failed_already);
 
@@ -98,7 +107,7 @@ class KafkaOutput final : public Output {
   std::optional<OutputError> RefusedDeadLetter(const WriteRequest& request);
   void LeaveOut(const WriteRequest& request);
   [[nodiscard]] OutputError Unavailable(const TransactionStep& step) const;
-  OutputError Fatal(const TransactionStep& step);
+  OutputError ProducerLost(const TransactionStep& step);
   [[nodiscard]] TransactionOwner Who() const {
     return {id_, pipeline_, worker_, kafka_.brokers, options_.transaction_timeout};
   }
@@ -115,7 +124,7 @@ class KafkaOutput final : public Output {
   Live live_;
   std::optional<OutputError> fatal_;
   Pending pending_ = Pending::kNothing;
-  Clock::time_point began_;
+  locking::Instant began_;
   std::map<std::uint32_t, Refusal> bad_;  // items of this transaction that are to blame
   HeldLetters held_;
   std::vector<bool> left_out_;  // items of this transaction's request that are not in it

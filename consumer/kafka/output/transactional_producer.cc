@@ -195,23 +195,25 @@ Error ErrorOfSilence(const TransactionOwner& who, std::string_view doing) {
           fmt::format("{}", fmt::join(who.brokers, ",")), ""};
 }
 
-Error ErrorOfTheEnd(const TransactionOwner& who, const TransactionStep& step, bool outlived) {
+OutputError ErrorOfTheEnd(const TransactionOwner& who, const TransactionStep& step, bool outlived) {
   const bool fenced = step.code == RD_KAFKA_RESP_ERR__FENCED ||
                       step.code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH ||
                       step.code == RD_KAFKA_RESP_ERR_PRODUCER_FENCED;
-  if (!fenced) return {"kafka_fatal", step.text, "output.kafka", "start the worker again"};
-  if (outlived) {
-    return {"transaction_timed_out",
-            fmt::format("a transaction of transactional.id {} outlived its timeout of {} ms, so "
-                        "the brokers aborted it (the worker was stalled, or they were away)",
-                        who.transactional_id, who.timeout.count()),
-            "output.kafka", "start the worker again"};
+  if (fenced && !outlived) {
+    return {.error = {"producer_fenced",
+                      fmt::format("another worker took over transactional.id {}: two workers run "
+                                  "under the name {}",
+                                  who.transactional_id, who.worker),
+                      "output.kafka", "give each worker a name of its own (--worker)"},
+            .fatal = true};
   }
-  return {
-      "producer_fenced",
-      fmt::format("another worker took over transactional.id {}: two workers run under the name {}",
-                  who.transactional_id, who.worker),
-      "output.kafka", "give each worker a name of its own (--worker)"};
+  const std::string why =
+      fenced ? fmt::format(
+                   "a transaction of transactional.id {} outlived its timeout of {} ms, so "
+                   "the brokers aborted it (the worker was stalled, or they were away)",
+                   who.transactional_id, who.timeout.count())
+             : step.text;
+  return {.error = {"kafka_output", why + "; a new producer resumes", "output.kafka", ""}};
 }
 
 }  // namespace fencepost::consumer

@@ -31,7 +31,7 @@ struct TransactionStep {
     kAgain,   // not known yet: call again
     kAbort,   // the transaction must be aborted
     kFailed,  // refused, and no call again would help
-    kFatal,   // the producer is at its end (fenced, …)
+    kFatal,   // the producer is at its end (fenced, …): it makes no call any more
   };
   Kind kind = Kind::kDone;
   rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -119,8 +119,8 @@ OutputError ErrorOfLetter(const std::string& record, const std::string& why,
 Error ErrorOfInit(const TransactionOwner& who, const TransactionStep& step);
 // No answer to a commit or an abort yet.
 Error ErrorOfSilence(const TransactionOwner& who, std::string_view doing);
-// The producer is at its end: "producer_fenced", "transaction_timed_out" (it was fenced, and the
-// transaction had outlived its timeout), "kafka_fatal".
-Error ErrorOfTheEnd(const TransactionOwner& who, const TransactionStep& step, bool outlived);
+// The producer is at its end. Fatal: "producer_fenced". Else a new one is needed; `outlived`: it
+// was fenced by the brokers, as its transaction had outlived its timeout.
+OutputError ErrorOfTheEnd(const TransactionOwner& who, const TransactionStep& step, bool outlived);
 
 }  // namespace fencepost::consumer

@@ -19,8 +19,12 @@ using namespace std::chrono_literals;
 using fencepost::testing::WaitUntil;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using enum WriteResult;
 
+constexpr std::int16_t kProduceRequest = 0;
+constexpr std::int16_t kInitProducerIdRequest = 22;
+constexpr std::int16_t kAddPartitionsToTxnRequest = 24;
 constexpr std::int16_t kAddOffsetsToTxnRequest = 25;
 constexpr std::int16_t kEndTxnRequest = 26;
 constexpr std::int16_t kTxnOffsetCommitRequest = 28;
@@ -91,6 +95,71 @@ TEST_F(KafkaOutputOnMock, WritesNothingOfATransactionWithARecordThatIsBad) {  //
   Add("{}");
   Add(R"({"v":3})");
   EXPECT_THAT(Write(), ElementsAre(kNotWritten, kBadRecord, kNotWritten));
+}
+
+// Whatever a coordinator or a leader answers, that is away, comes back or has forgotten the
+// producer: the output goes on, with a new producer where it has to. (The mock stores no offsets of
+// transactions: a commit in doubt counts as aborted.)
+TEST_F(KafkaOutputOnMock, GoesOnAfterWhateverBrokersAnswerThatWereAway) {
+  struct Answer {
+    std::int16_t request;
+    int code;
+  };
+  constexpr Answer kAnswers[] = {
+      {kInitProducerIdRequest, RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE},
+      {kInitProducerIdRequest, RD_KAFKA_RESP_ERR_NOT_COORDINATOR},
+      {kInitProducerIdRequest, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS},
+      {kInitProducerIdRequest, RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS},
+      {kInitProducerIdRequest, RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH},
+      {kInitProducerIdRequest, RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED},
+      {kAddPartitionsToTxnRequest, RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE},
+      {kAddPartitionsToTxnRequest, RD_KAFKA_RESP_ERR_NOT_COORDINATOR},
+      {kAddPartitionsToTxnRequest, RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS},
+      {kAddPartitionsToTxnRequest, RD_KAFKA_RESP_ERR_INVALID_PRODUCER_ID_MAPPING},
+      {kAddPartitionsToTxnRequest, RD_KAFKA_RESP_ERR_INVALID_TXN_STATE},
+      {kAddPartitionsToTxnRequest, RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED},
+      {kProduceRequest, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION},
+      {kProduceRequest, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS},
+      {kProduceRequest, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER},
+      {kProduceRequest, RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID},
+      {kProduceRequest, RD_KAFKA_RESP_ERR_INVALID_TXN_STATE},
+      {kAddOffsetsToTxnRequest, RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE},
+      {kAddOffsetsToTxnRequest, RD_KAFKA_RESP_ERR_INVALID_PRODUCER_ID_MAPPING},
+      {kAddOffsetsToTxnRequest, RD_KAFKA_RESP_ERR_INVALID_TXN_STATE},
+      {kTxnOffsetCommitRequest, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS},
+      {kTxnOffsetCommitRequest, RD_KAFKA_RESP_ERR_NOT_COORDINATOR},
+      {kEndTxnRequest, RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE},
+      {kEndTxnRequest, RD_KAFKA_RESP_ERR_NOT_COORDINATOR},
+      {kEndTxnRequest, RD_KAFKA_RESP_ERR_INVALID_PRODUCER_ID_MAPPING},
+      {kEndTxnRequest, RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID},
+      {kEndTxnRequest, RD_KAFKA_RESP_ERR_INVALID_TXN_STATE},
+      {kEndTxnRequest, RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED},
+      {kEndTxnRequest, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED},
+  };
+  Add("a");
+  ASSERT_THAT(Write(), Each(kCommitted));
+  for (const auto& [kind, code] : kAnswers) {
+    if (kind == kInitProducerIdRequest) MakeOutput();
+    FailRequests(*cluster, kind, code, 1);
+    auto results = Write();
+    if (results == std::vector{kNotWritten}) results = Write();
+    EXPECT_THAT(results, ElementsAre(kCommitted)) << "request " << kind << ", code " << code;
+  }
+}
+
+TEST_F(KafkaOutputOnMock, EndsOnlyWhereAnotherHasTakenItsName) {
+  for (const int code : {kInvalidProducerEpoch, int{RD_KAFKA_RESP_ERR_PRODUCER_FENCED}}) {
+    for (const auto kind : {kAddPartitionsToTxnRequest, kAddOffsetsToTxnRequest, kEndTxnRequest}) {
+      MakeOutput();
+      Add("a");
+      ASSERT_TRUE(output->Prepare());
+      FailRequests(*cluster, kind, code, 1);
+      EXPECT_THAT(Write(), IsEmpty()) << kind;
+      const auto outcomes = output->Write(request);
+      ASSERT_FALSE(outcomes) << kind;
+      EXPECT_EQ(outcomes.error().error.code, "producer_fenced") << kind << " " << code;
+    }
+  }
 }
 
 TEST_F(KafkaOutputOnMock, TakesACommitForDoneOnlyOnceItIsAnswered) {  // 16

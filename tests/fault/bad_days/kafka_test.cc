@@ -1,4 +1,6 @@
 // Bad days of Kafka.
+#include <map>
+
 #include <gmock/gmock.h>
 
 #include "tests/support/kafka_group.h"
@@ -93,6 +95,36 @@ TEST_F(KafkaBadDay, ThatOutlastsTheLedgersKeepDoublesNothingThatWasNotCommitted)
   EXPECT_EQ(table_->Value("SELECT count(*) FROM effects"), std::to_string(orders.unique()));
   EXPECT_EQ(table_->Value("SELECT count(DISTINCT order_id) FROM effects"),
             std::to_string(orders.unique()));
+}
+
+// The broker is away for longer than transactions last, and sessions.
+TEST_F(KafkaBadDay, EndsNoWorkerWithAKafkaOutputAndLosesAndRepeatsNothing) {
+  PipelineText text = Text(4);
+  const std::string out = name_ + ".out";
+  Kafka().CreateTopic(out, 1);
+  text.output = fmt::format(
+      "output: {{kafka: {{topic: {}, transaction_timeout: 2s, linger: 1ms, max_records: 20}}}}\n",
+      out);
+  Orders orders(Kafka().bootstrap(), name_, 4);
+  WorkerTeam team(Worker(text));
+  team.Start(2);
+  for (int round = 0; round < 3; ++round) {
+    const auto before = ReadTopic(Kafka().bootstrap(), out).size();
+    orders.Produce(2000);
+    RequireWithin(seconds(30), "the workers to be in the midst of it",
+                  [&] { return ReadTopic(Kafka().bootstrap(), out).size() > before; });
+    Kafka().Kill();
+    const auto back_at = std::chrono::steady_clock::now() + seconds(6);
+    RequireWithin(seconds(30), "time to pass",
+                  [&] { return std::chrono::steady_clock::now() > back_at; });
+    Kafka().Start();
+  }
+  EXPECT_TRUE(AllCommitted()) << team.Tails();
+  EXPECT_EQ(team.StopAll(), "");
+  std::map<std::string, int> effects;
+  for (const TestRecord& record : ReadTopic(Kafka().bootstrap(), out)) ++effects[*record.value];
+  EXPECT_EQ(effects.size(), static_cast<std::size_t>(orders.produced()));
+  for (const auto& [value, count] : effects) EXPECT_EQ(count, 1) << value;
 }
 
 TEST_F(KafkaBadDay, ATopicThatIsCreatedLaterIsFound) {
