@@ -159,10 +159,12 @@ LedgerOutput::Answer<void> LedgerOutput::ApartSteps(Outcomes& outcomes, Why& why
     chains.push_back(chain == 0 && shape_->ordered() ? RefusalSearch::kInOrder : chain);
     index.push_back(rows_.index(record));
   }
+  lost_.clear();
   auto known = BeginApart();
   if (!known) return tl::unexpected(known.error());
   RefusalSearch search(Fresh(std::move(*known), outcomes), std::move(chains), by_types);
   if (auto done = SearchApart(search, why); !done) return done;
+  for (const std::size_t place : lost_) outcomes[place].lost_to_newer = true;
   for (const std::size_t record : search.left()) {
     outcomes[index[record]].result = WriteResult::kNotWritten;
   }
@@ -280,10 +282,9 @@ tl::expected<std::size_t, OutputError> LedgerOutput::Prune(const PruneScope& sco
 tl::expected<bool, OutputError> LedgerOutput::HasNewer(const WriteItem& item) {
   if (!shape_ || !shape_->fence) return false;
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  const WriteRequest request{.items = {item}, .offsets = {}};
   Outcomes outcomes(1);
-  if (auto filled = FillRows({.items = {item}}, outcomes); !filled) {
-    return tl::unexpected(filled.error());
-  }
+  if (auto filled = FillRows(request, outcomes); !filled) return tl::unexpected(filled.error());
   return rows_.size() == 0 ? false : Asked(FindsNewer());
 }
 

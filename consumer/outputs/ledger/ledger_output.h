@@ -114,6 +114,7 @@ class LedgerOutput : public Output {
   PositionChanges changes_;          // likewise, of the transaction
   const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;
+  std::vector<std::size_t> lost_;  // places in the request: WriteOutcome::lost_to_newer
 
  private:
   Answer<void> PrepareIfNeedBe();

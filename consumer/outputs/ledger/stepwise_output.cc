@@ -23,7 +23,7 @@ StepwiseOutput::Answer<void> StepwiseOutput::Steps(Outcomes& outcomes) {
   auto done = terms_.by_position ? StorePositions(changes_.Changed(Time())) : InsertIds(fresh);
   if (done) done = WriteEffects(fresh);
   if (!done) return done;
-  for (const std::size_t record : lost_) outcomes[rows_.index(record)].lost_to_newer = true;
+  for (const std::size_t place : lost_) outcomes[place].lost_to_newer = true;
   return Commit();
 }
 
@@ -78,6 +78,7 @@ StepwiseOutput::Answer<StepwiseOutput::Refusals> StepwiseOutput::WriteParts(
 // All of rows_, as new.
 StepwiseOutput::Answer<std::optional<OutputError>> StepwiseOutput::WritePart() {
   if (auto set = Execute("SAVEPOINT fencepost"); !set) return tl::unexpected(set.error());
+  const std::size_t lost = lost_.size();
   Records records(rows_.size());
   std::iota(records.begin(), records.end(), 0);
   Answer<void> done;
@@ -90,6 +91,7 @@ StepwiseOutput::Answer<std::optional<OutputError>> StepwiseOutput::WritePart() {
       return tl::unexpected(error);
     }
     refusal = error;
+    lost_.resize(lost);
     done = Execute("ROLLBACK TO SAVEPOINT fencepost");
   }
   if (done) done = Execute("RELEASE SAVEPOINT fencepost");

@@ -35,7 +35,6 @@ class StepwiseOutput : public LedgerOutput {
   [[nodiscard]] virtual std::string Time() const = 0;  // of this transaction
   // Of these records, in their order. Notes in lost_ those that lost to a higher fence.
   virtual Answer<void> WriteEffects(const Records& fresh) = 0;
-  Records lost_;
 
   // --- pruning ---
   struct OldRow {

@@ -136,7 +136,7 @@ MysqlOutput::Answer<void> MysqlOutput::FindLost(const MysqlEffects& effects,
     const auto newer = Ask(effects.NewerSql(rows_, some));
     if (!newer) return tl::unexpected(newer.error());
     for (const auto& row : *newer) {
-      lost_.push_back(some[MysqlNumber<std::size_t>(row.front())].record);
+      lost_.push_back(rows_.index(some[MysqlNumber<std::size_t>(row.front())].record));
     }
     next = end;
   }

@@ -199,7 +199,7 @@ SqliteOutput::Answer<void> SqliteOutput::WriteEffects(const Records& fresh) {
       if (!shape_->fence || sqlite3_changes(connection_.db()) > 0) continue;
       const auto newer = Finds(kFindNewer, record, row);
       if (!newer) return tl::unexpected(newer.error());
-      if (*newer) lost_.push_back(record);
+      if (*newer) lost_.push_back(rows_.index(record));
     }
   }
   return {};
