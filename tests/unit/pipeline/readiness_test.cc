@@ -49,10 +49,11 @@ TEST(Readiness, TellsEveryReasonTheGravestFirst) {
 TEST(Readiness, IsNotEndedByRemarks) {
   PipelineState state = Well();
   state.stalled = "orders/0/17: handling for 312 s";
+  state.failing = "only orders/0/17 fails: 500, 87 attempts";
   state.dead_letters.reason = "the last one was tried twice";
   state.kafka.reason = "one broker is away";
   const auto reasons = ReasonsOf(state);
-  EXPECT_EQ(reasons.size(), 3U);
+  EXPECT_EQ(reasons.size(), 4U);
   EXPECT_TRUE(std::ranges::all_of(reasons, IsRemark));
   EXPECT_EQ(WhyNotReady(reasons), "");
 }
