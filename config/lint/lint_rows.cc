@@ -111,8 +111,7 @@ class Rows {
     if (by->kind == Selector::Kind::kToken && !LockIsTheRow()) {
       findings_.Warning(values_.ValuePlace(Path("fence_by")), "rows",
                         "{}: tokens are ordered within one lock only, and here record_id is not "
-                        "what key names; take a version of the source, as in "
-                        "json:/version",
+                        "what key names; take a version of the source, as in json:/version",
                         Path("fence_by"));
     }
   }

@@ -194,8 +194,7 @@ std::vector<Key> TableKeys(const std::string& output, bool required) {
            {.check = kCheckColumn}),
       rows("fence_by", At(kOutput<Output>, &Output::rules, &RowRules::fence_by),
            "What is compared: a version of the source that grows with each change of the row, such "
-           "as "
-           "`json:/source/lsn`, `json:/ts_us`, `header:NAME`. Not `offset`: it orders one "
+           "as `json:/source/lsn`, `json:/ts_us`, `header:NAME`. Not `offset`: it orders one "
            "partition's log only."),
       rows("on_null_value",
            OneOf<OnNull>(
