@@ -16,6 +16,7 @@
 #include "consumer/handlers/http/http_answer.h"
 #include "consumer/handlers/http/http_request.h"
 #include "consumer/handlers/jq/jq_handler.h"
+#include "consumer/handlers/take_handler.h"
 #include "consumer/json/json_digest.h"
 #include "consumer/json/json_text.h"
 #include "consumer/kafka/output/output_records.h"
@@ -216,6 +217,15 @@ HandlerCall CallWith(std::string_view text) {
   return call;
 }
 
+std::string ForTake(std::string_view text) {
+  const Record record = WithValue(text);
+  TakeHandler take({Of("json:/a")});
+  const auto done = take.Handle({.record = &record, .where = &kWhere}, {});
+  if (done) return done->front().value();
+  EXPECT_EQ(done.error().error_class, "bad_record") << text;
+  return done.error().text;
+}
+
 // The line without what is not the value.
 std::string ForExec(std::string_view text) {
   const auto line = ExecRequestLine(CallWith(text), ExecValue::kJson);
@@ -276,6 +286,7 @@ const Way kWays[] = {
     {"JSON column", AsCell},
     {"encode", AsTree},
     {"jq", OfJq},
+    {"take", ForTake},
     {"exec", ForExec},
     {"exec's reply", OfExec},
     {"http", ForHttp},
