@@ -137,7 +137,7 @@ tl::unexpected<Error> NoAnswer(const StoreView& view, int node) {
   return Fail(
       fmt::format("lock node {} does not answer ({}); a mark is taken back only where all {} "
                   "nodes do",
-                  locking::NodeLetter(node), WhyNoAnswer(view.Status(node)), view.size()),
+                  locking::NodeLetter(node), view.WhyNoAnswer(node), view.size()),
       "no ledger row was deleted; run it again when the node is back", view.Address(node));
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "config/text/scalar.h"
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/store_view.h"
 #include "consumer/decode/registry/registry_client.h"
@@ -76,6 +77,12 @@ void LintTarget(OnlineLint& lint, TopicReader& reader, std::string_view key,
   }
 }
 
+// "604800000" is 7d.
+std::string RetentionText(const std::string& ms) {
+  const auto number = config::ParseDuration(ms + "ms");
+  return number ? config::DurationText(*number) : ms + " ms";
+}
+
 // Dead letters keep the time of their records, and Kafka's retention counts from it. A role that
 // may not describe settings learns nothing here.
 void LintRetention(OnlineLint& lint, const std::string& topic) {
@@ -85,11 +92,26 @@ void LintRetention(OnlineLint& lint, const std::string& topic) {
   const auto time = (*admin)->TopicSetting(topic, "message.timestamp.type", lint.limit);
   if (!kept || !time || kept->empty() || *kept == "-1" || *time == "LogAppendTime") return;
   lint.Warning("dead_letter.topic",
-               fmt::format("topic '{}' keeps records for {} ms (retention.ms) from the time of the "
+               fmt::format("topic '{}' keeps records for {} (retention.ms) from the time of the "
                            "record, which its dead letter keeps: those of older records are "
                            "deleted at once; set retention.ms=-1 and delete with `fencepost dlq "
                            "purge`, or message.timestamp.type=LogAppendTime",
-                           topic, *kept));
+                           topic, RetentionText(*kept)));
+}
+
+// Its members that are there agree on one way to share partitions. Who may not describe groups
+// learns nothing here.
+void LintGroup(OnlineLint& lint) {
+  const std::string& group = lint.options().kafka.group;
+  const auto admin = consumer::KafkaAdmin::Make(lint.options().kafka);
+  if (!admin) return;
+  const auto protocol = (*admin)->GroupProtocol(group, lint.limit);
+  if (!protocol || protocol->empty() || *protocol == "range") return;
+  lint.Warning("kafka.group",
+               fmt::format("group '{}' has members of another kind, which share partitions by {}: "
+                           "workers do so by range, and wait until those have left; give the "
+                           "pipeline a group of its own",
+                           group, *protocol));
 }
 
 // Brokers, login, topics, group, dead letters.
@@ -112,6 +134,7 @@ void LintBrokers(OnlineLint& lint) {
       lint.Error("kafka.group", Text(fmt::format("group '{}'", kafka.group), committed.error()));
     }
   }
+  LintGroup(lint);
   if (lint.options().dead_letter) {
     LintTarget(lint, reader, "dead_letter.topic", lint.options().dead_letter->topic);
     LintRetention(lint, lint.options().dead_letter->topic);
@@ -190,7 +213,7 @@ void LintLockNodes(OnlineLint& lint) {
       view.store().Available() ? lint.Warning(key, line) : lint.Error(key, line);
     };
     if (!status.connected || !status.problem.empty()) {
-      tell(WhyNoAnswer(status));
+      tell(view.WhyNoAnswer(node));
     } else if (status.clock_offset && std::chrono::abs(*status.clock_offset) > lock.lock.max_skew) {
       lint.Warning("lock.max_skew",
                    fmt::format("lock node {} ({}): its clock is {:+.3f} s off this machine's, more "

@@ -26,8 +26,9 @@ constexpr Millis kLook{2'000};  // for a store that exists already
 void Print(const StoreView& view) {
   for (int node = 0; node < view.size(); ++node) {
     const NodeStatus status = view.Status(node);
-    fmt::print("{}{}{}\n", StateLine(node, view.Address(node), status),
-               status.problem.empty() ? "" : ": ", status.problem);
+    const bool well = status.connected && status.problem.empty();
+    fmt::print("{}{}{}\n", StateLine(node, view.Address(node), status), well ? "" : ": ",
+               well ? "" : view.WhyNoAnswer(node));
   }
 }
 

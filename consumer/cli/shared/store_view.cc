@@ -14,7 +14,7 @@ using locking::ReplyCode;
 
 namespace {
 
-NodeFacts NodeFactsOf(const locking::Reply& reply, const locking::NodeStatus& status) {
+NodeFacts NodeFactsOf(const locking::Reply& reply, const std::string& why) {
   NodeFacts node;
   node.token = reply.token;
   node.crc = reply.crc;
@@ -40,7 +40,7 @@ NodeFacts NodeFactsOf(const locking::Reply& reply, const locking::NodeStatus& st
       node.problem = "the key holds something that is no lock";
       break;
     default:
-      node.problem = WhyNoAnswer(status);
+      node.problem = why;
   }
   return node;
 }
@@ -54,12 +54,6 @@ const char* StateOf(const locking::NodeStatus& status) {
   if (!status.problem.empty()) return "refused";
   const bool member = status.sentinel && status.sentinel->complete;
   return member && status.sentinel->run_id != status.run_id ? "restarted" : "no lock store";
-}
-
-std::string WhyNoAnswer(const locking::NodeStatus& status) {
-  if (!status.problem.empty()) return status.problem;
-  if (!status.connected) return "no connection";
-  return status.open ? "no answer" : "it is not part of the lock store";
 }
 
 std::string NodeText(const NodeFacts& node, std::string_view note) {
@@ -107,6 +101,14 @@ bool StoreView::WatchUntil(const std::function<bool()>& enough, Millis limit) {
   return true;
 }
 
+std::string StoreView::WhyNoAnswer(int node) const {
+  const locking::NodeStatus status = Status(node);
+  if (!status.problem.empty()) return status.problem;
+  if (status.connected) return status.open ? "no answer" : "it is not part of the lock store";
+  const std::string& away = engine_.Away(node).detail;
+  return away.empty() ? "no connection" : away;
+}
+
 std::vector<locking::NodeReplies> StoreView::Ask(locking::OpKind kind,
                                                  const std::vector<std::string>& names,
                                                  Millis limit) {
@@ -133,7 +135,7 @@ std::vector<std::vector<NodeFacts>> StoreView::Look(const std::vector<std::strin
   for (const locking::NodeReplies& answers : Ask(locking::OpKind::kInspect, names, limit)) {
     std::vector<NodeFacts>& nodes = all.emplace_back();
     for (int i = 0; i < size(); ++i) {
-      nodes.push_back(NodeFactsOf(answers[static_cast<std::size_t>(i)], Status(i)));
+      nodes.push_back(NodeFactsOf(answers[static_cast<std::size_t>(i)], WhyNoAnswer(i)));
       nodes.back().letter = locking::NodeLetter(i);
       nodes.back().address = Address(i);
     }

@@ -19,8 +19,6 @@ namespace fencepost::cli {
 // In a word: ok, quarantined, down, refused, restarted (a member, but no client has put it in
 // quarantine yet since its start), or no lock store.
 const char* StateOf(const locking::NodeStatus& status);
-// Why it gave no answer, as far as its status says.
-std::string WhyNoAnswer(const locking::NodeStatus& status);
 
 // What a node knows of one lock.
 enum class NodeState : std::uint8_t { kUnreachable, kHeld, kDone, kFree, kNothing };
@@ -76,6 +74,9 @@ class StoreView {
   [[nodiscard]] locking::NodeStatus Status(int node) const {
     return store().Status(node, locking::ReadClocks());
   }
+  // Why the node gives no answer: what it said of itself, or how the last attempt to reach it or to
+  // log in failed.
+  [[nodiscard]] std::string WhyNoAnswer(int node) const;
   [[nodiscard]] int size() const { return store().size(); }
   [[nodiscard]] std::string Address(int node) const {
     return locking::RedactedAddress(redis_.nodes[static_cast<std::size_t>(node)]);

@@ -135,6 +135,15 @@ tl::expected<void, Error> KafkaAdmin::DeleteRecords(const std::vector<Before>& r
   return {};
 }
 
+tl::expected<std::string, Error> KafkaAdmin::GroupProtocol(const std::string& group, Millis limit) {
+  const rd_kafka_group_list* raw = nullptr;
+  const auto error = rd_kafka_list_groups(handle_.get(), group.c_str(), &raw, Ms(limit));
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(group, rd_kafka_err2str(error));
+  const rdkafka::Holder<const rd_kafka_group_list, &rd_kafka_group_list_destroy> list(raw);
+  if (list->group_cnt != 1 || list->groups[0].protocol == nullptr) return "";
+  return list->groups[0].protocol;
+}
+
 tl::expected<std::string, Error> KafkaAdmin::TopicSetting(const std::string& topic,
                                                           const std::string& name, Millis limit) {
   const rdkafka::ConfigResource resource(

@@ -42,6 +42,9 @@ class KafkaAdmin {
     Offset offset = 0;
   };
   tl::expected<void, Error> DeleteRecords(const std::vector<Before>& records, Millis limit);
+  // How the members of the group share its partitions, such as "range" or "cooperative-sticky";
+  // empty: it has none, or is rebalancing. Error: "kafka_admin". A mock cluster may not know this.
+  tl::expected<std::string, Error> GroupProtocol(const std::string& group, Millis limit);
   // A setting of the topic as it is in force; empty: the broker knows no such one. Error:
   // "kafka_admin", also where the right to describe settings is missing.
   tl::expected<std::string, Error> TopicSetting(const std::string& topic, const std::string& name,

@@ -44,7 +44,7 @@ TEST_F(LintOnline, WarnsOfADeadLetterTopicThatDeletesTheLettersOfOldRecords) {
   text.more = fmt::format("dead_letter: {{topic: {}}}\nledger: {{keep: forever}}\n", old);
   Use(text);
   EXPECT_THAT(Lint(), AllOf(HasSubstr("0\n"), HasSubstr("warning: topic '" + old +
-                                                        "' keeps records for 86400000 ms")));
+                                                        "' keeps records for 1d (retention.ms)")));
 }
 
 TEST_F(LintOnline, NamesEachThingThatIsMissingAtItsKey) {
@@ -93,6 +93,9 @@ TEST_F(LintOnline, TellsLockNodesThatAreAwayOrEvictLocks) {
   nodes[2].Kill();
   EXPECT_THAT(Lint(), AllOf(HasSubstr("1\n"), HasSubstr("error: lock node a ("),
                             HasSubstr("error: lock node c ("), Not(HasSubstr("lock node b ("))));
+  nodes[1].Command({"CONFIG", "SET", "requirepass", "secret"});
+  EXPECT_THAT(Lint(), AllOf(HasSubstr("1\n"), HasSubstr("error: lock node b ("),
+                            HasSubstr("the node says: NOAUTH")));
 }
 
 TEST_F(LintOnline, SaysThatNoBrokerAnswersAndWhy) {
