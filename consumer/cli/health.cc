@@ -61,7 +61,10 @@ void AddHealth(CLI::App& app, Run& run) {
   command->add_flag("--ready", arguments->ready, "ask for /ready instead of /live");
   command->add_option("--timeout", arguments->timeout_s, "seconds to wait for the answer")
       ->check(CLI::Range(1, 600));
-  command->callback([&run, arguments] { run = [arguments] { return Health(*arguments); }; });
+  command->callback([&run, arguments] {
+    TakeFromEnvironment(arguments->http, "FENCEPOST_HTTP");
+    run = [arguments] { return Health(*arguments); };
+  });
 }
 
 }  // namespace fencepost::cli

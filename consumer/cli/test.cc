@@ -45,9 +45,9 @@ void RunFile(const config::LoadResult& file, const std::string& filter, Totals& 
     const consumer::TestReport report = consumer::RunPipelineTest(*file.options, test);
     ++totals.run;
     const double seconds = static_cast<double>(report.virtual_time.count()) / 1000;
-    std::printf("  %s  %s (%zu records, %.1f s of virtual time)\n",
+    std::printf("  %s  %s (%zu record%s, %.1f s of virtual time)\n",
                 report.failures.empty() ? "ok  " : "FAIL", test.name.c_str(), report.records,
-                seconds);
+                report.records == 1 ? "" : "s", seconds);
     if (report.failures.empty()) continue;
     ++totals.failed;
     for (const consumer::TestFailure& failure : report.failures) {

@@ -32,6 +32,13 @@ int OnTopic(LetterRequest request, CarryOut carry_out) {
                      ": there is no dead_letter section, so there are no dead letters; add "
                      "dead_letter: {topic: …}");
   }
+  if (carry_out == Purge && !request.all &&
+      FinalityOf(options.output) != consumer::Finality::kLedger) {
+    return ExitUsage(
+        request.file +
+        ": this output has no ledger, so nothing tells which dead letters have taken effect since; "
+        "--all deletes them all the same");
+  }
   request.filter.pipeline = options.name;
   if (!request.filter.id.empty()) request.filter.id = consumer::StoredId(request.filter.id);
   auto topic = LetterTopic::Open(options, kConnectLimit);

@@ -115,12 +115,6 @@ std::string ShareText(const std::string& partition, const Share& share, bool exe
 }  // namespace
 
 int Purge(const PipelineOptions& options, LetterTopic& topic, const LetterRequest& request) {
-  if (!request.all && FinalityOf(options.output) != consumer::Finality::kLedger) {
-    return ExitUsage(
-        request.file +
-        ": this output has no ledger, so nothing tells which dead letters have taken effect since; "
-        "--all deletes them all the same");
-  }
   const auto plan = MakePlan(options, topic, request);
   if (!plan) return ExitFailed(plan.error());
   std::size_t letters = 0;

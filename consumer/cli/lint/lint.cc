@@ -1,5 +1,8 @@
 // fencepost lint FILE...: check pipeline files, and on request the servers that they name; one line
 // a finding.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <variant>
@@ -64,7 +67,7 @@ int Lint(const LintArguments& arguments) {
   };
   for (const std::string& file : arguments.files) {
     loaded.push_back(LoadFile(file));
-    CheckLockTls(loaded.back());
+    CheckTls(loaded.back());
     LookForScript(loaded.back());
     add(loaded.back().findings);
     if (!config::HasErrors(loaded.back().findings)) add(loaded.back().advice);
@@ -83,6 +86,11 @@ int Lint(const LintArguments& arguments) {
         arguments.format == "github" ? config::FormatFindingGithub : config::FormatFinding;
     for (const config::Finding& finding : findings) {
       std::printf("%s\n", format(finding).c_str());
+    }
+    const bool person = arguments.format == "text" && isatty(STDOUT_FILENO) == 1;
+    for (const config::LoadResult& file : loaded) {
+      const bool found = std::ranges::count(findings, file.file, &config::Finding::file) > 0;
+      if (person && !found) std::printf("%s: ok\n", file.file.c_str());
     }
   }
   if (!files_are_good) return kUsage;

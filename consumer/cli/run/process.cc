@@ -145,8 +145,8 @@ void Process::Reload() {
 void Process::Apply(std::size_t worker, const PipelineOptions& fresh) {
   PipelineOptions& running = pipelines_[worker];
   const Changes changes = ChangesOf(running, fresh, worker == 0);
-  const bool whole = changes.refused.empty() && changes.ignored.empty();
-  log_.Write(whole ? Severity::kInfo : Severity::kWarn, running.name, "reloaded", changes.Text());
+  log_.Write(changes.Whole() ? Severity::kInfo : Severity::kWarn, running.name, changes.Event(),
+             changes.Text());
   if (changes.applied.empty()) return;
   {
     const std::lock_guard lock(mutex_);

@@ -14,6 +14,11 @@ struct Changes {
   std::vector<std::string> ignored;  // of the process, which has them from its first file
   // "retry.attempts, observe.log.level are applied; kafka.topics needs a restart"
   [[nodiscard]] std::string Text() const;
+  // Of the log: reloaded, or where something has changed and nothing is applied, reload_refused.
+  [[nodiscard]] const char* Event() const {
+    return applied.empty() && !Whole() ? "reload_refused" : "reloaded";
+  }
+  [[nodiscard]] bool Whole() const { return refused.empty() && ignored.empty(); }
 };
 
 // By the rows of the schema; values are compared, not their texts, and none is named.

@@ -39,6 +39,7 @@ tl::expected<std::string, std::string> GoodName(const std::string& name) {
       std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   const char* const why = !consumer::IsUtf8(name)        ? "is not valid UTF-8"
                           : control                      ? "holds control characters"
+                          : name.find('/') != name.npos  ? "holds a /"
                           : name.size() > kMaxWorkerName ? "is longer than 255 bytes"
                                                          : nullptr;
   if (why == nullptr) return name;
@@ -166,7 +167,11 @@ void AddRun(CLI::App& app, Run& run) {
       ->envname("FENCEPOST_HTTP");
   command->add_option("--worker", arguments->worker, "this worker's name")
       ->envname("FENCEPOST_WORKER");
-  command->callback([&run, arguments] { run = [arguments] { return RunToItsEnd(*arguments); }; });
+  command->callback([&run, arguments] {
+    TakeFromEnvironment(arguments->http, "FENCEPOST_HTTP");
+    TakeFromEnvironment(arguments->worker, "FENCEPOST_WORKER");
+    run = [arguments] { return RunToItsEnd(*arguments); };
+  });
 }
 
 }  // namespace fencepost::cli

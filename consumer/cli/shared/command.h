@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -61,6 +62,12 @@ inline int ExitFor(const Error& error) {
   if (error.code == "contended") return kContended;
   if (error.code == "bad_options" || error.code == "refused") return kUsage;
   return error.code == "no_thread" ? kFailed : kNoQuorum;
+}
+
+// An option that is given as an empty text counts as one that is not: the environment's is taken.
+inline void TakeFromEnvironment(std::string& option, const char* variable) {
+  const char* const value = std::getenv(variable);
+  if (option.empty() && value != nullptr) option = value;
 }
 
 std::string Version();

@@ -1,10 +1,8 @@
 #include "consumer/cli/shared/lock_nodes.h"
 
-#include <cstdlib>
-#include <fstream>
-
 #include <CLI/CLI.hpp>
 
+#include "config/text/variables.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
 #include "locking/redis/engine/access.h"
@@ -17,14 +15,19 @@ std::nullopt_t Refuse(const std::string& line) {
   return std::nullopt;
 }
 
-bool ReadPassword(const LockNodeArguments& arguments, std::string& password) {
-  if (arguments.password_file.empty()) {
-    const char* value = std::getenv("FENCEPOST_REDIS_PASSWORD");
-    password = value == nullptr ? "" : value;
-    return true;
+// As a pipeline file would take it.
+std::optional<std::string> ReadPassword(const LockNodeArguments& arguments) {
+  const std::string& file = arguments.password_file;
+  const auto password =
+      config::Expand(file.empty() ? "${FENCEPOST_REDIS_PASSWORD:-}" : "${file:" + file + "}",
+                     config::Environment::Process(), config::Lines::kOne);
+  if (!password) {
+    Refuse(password.error().text);
+    return std::nullopt;
   }
-  std::ifstream file(arguments.password_file);
-  return static_cast<bool>(std::getline(file, password));
+  if (!password->empty() || file.empty()) return *password;
+  Refuse(file + ": is empty");
+  return std::nullopt;
 }
 
 // With --username it is another user than the workers' who logs in.
@@ -39,8 +42,10 @@ std::optional<LockNodes> NodesOfFile(const LockNodeArguments& arguments) {
   LockNodes nodes{pipelines->front().lock.redis, pipelines->front().lock.lock};
   if (arguments.redis.username.empty()) return nodes;
   nodes.redis.username = arguments.redis.username;
-  if (ReadPassword(arguments, nodes.redis.password)) return nodes;
-  return Refuse(arguments.password_file + ": cannot be read, or is empty");
+  const auto password = ReadPassword(arguments);
+  if (!password) return std::nullopt;
+  nodes.redis.password = *password;
+  return nodes;
 }
 
 }  // namespace
@@ -66,6 +71,7 @@ void AddLockServerOptions(CLI::App& command, LockNodeArguments& arguments) {
 
 void AddLockNodeOptions(CLI::App& command, LockNodeArguments& arguments) {
   AddLockServerOptions(command, arguments);
+  arguments.takes_file = true;
   command.add_option("FILE", arguments.file, "a pipeline file that names the lock nodes");
 }
 
@@ -76,14 +82,16 @@ std::optional<LockNodes> ResolveLockNodes(const LockNodeArguments& arguments) {
     return Refuse("--tls-…: go with --redis; a pipeline file has lock.redis.tls");
   }
   if (arguments.list.empty() == arguments.file.empty()) {
-    return Refuse("name the lock nodes, either by --redis HOST:PORT,… or by a pipeline file");
+    return Refuse(arguments.takes_file
+                      ? "name the lock nodes, either by --redis HOST:PORT,… or by a pipeline file"
+                      : "name the lock nodes by --redis HOST:PORT,…");
   }
   if (!arguments.file.empty()) return NodesOfFile(arguments);
   LockNodes nodes{given, {}};
   nodes.redis.nodes = arguments.list;
-  if (!ReadPassword(arguments, nodes.redis.password)) {
-    return Refuse(arguments.password_file + ": cannot be read, or is empty");
-  }
+  const auto password = ReadPassword(arguments);
+  if (!password) return std::nullopt;
+  nodes.redis.password = *password;
   if (const auto problem = locking::ProblemOf(nodes.redis)) {
     return Refuse("--redis: " + problem->Line());
   }

@@ -18,6 +18,7 @@ namespace fencepost::cli {
 struct LockNodeArguments {
   std::vector<std::string> list;  // A,B,C
   std::string file;               // or a pipeline file
+  bool takes_file = false;        // AddLockNodeOptions
   std::string password_file;
   locking::RedisOptions redis;  // user, TLS
 };

@@ -1,7 +1,11 @@
 #include "consumer/cli/shared/pipelines.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -10,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "config/schema/schema.h"
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/record/position_id.h"
 #include "consumer/worker/worker_parts.h"
@@ -41,6 +46,16 @@ config::LoadResult WithItsHandler(config::LoadResult loaded) {
   Reject(loaded, loaded.PlaceOf("handler.jq"), "jq",
          fmt::format("{}: {}", checked.error().where, checked.error().what));
   return loaded;
+}
+
+// Of a file with certificates or a key, or of a folder of them; empty: none that shows.
+std::string ProblemOfPem(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return "";
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fmt::format("cannot be read: {}", std::strerror(errno));
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  return text.find("-----BEGIN ") == std::string::npos ? "is no PEM file (-----BEGIN …)" : "";
 }
 
 }  // namespace
@@ -88,11 +103,21 @@ config::LoadResult LoadFileWithStandIns(const std::string& file,
   return WithItsHandler(std::move(best));
 }
 
-void CheckLockTls(config::LoadResult& loaded) {
+void CheckTls(config::LoadResult& loaded) {
   if (!loaded.options) return;
-  const auto problem = locking::TlsProblemOf(loaded.options->lock.redis);
-  if (!problem) return;
-  Reject(loaded, loaded.PlaceOf("lock.redis.tls"), "tls", "lock.redis.tls: " + problem->Line());
+  if (const auto problem = locking::TlsProblemOf(loaded.options->lock.redis)) {
+    return Reject(loaded, loaded.PlaceOf("lock.redis.tls"), "tls",
+                  "lock.redis.tls: " + problem->Line());
+  }
+  for (const config::Key& key : config::Schema()) {
+    const bool file = config::NameOf(config::ParentOf(key.path)) == "tls" && key.to.text;
+    if (!file || key.path.starts_with("lock.") || !loaded.places.contains(key.path)) continue;
+    const std::string path = key.to.text(*loaded.options);
+    const std::string problem = ProblemOfPem(path);
+    if (problem.empty()) continue;
+    return Reject(loaded, loaded.PlaceOf(key.path), "tls",
+                  fmt::format("{}: {} {}", key.path, path, problem));
+  }
 }
 
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
@@ -111,7 +136,7 @@ std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
   };
   for (const std::string& file : files) {
     loaded.push_back(LoadFile(file));
-    CheckLockTls(loaded.back());
+    CheckTls(loaded.back());
     take(loaded.back().findings);
   }
   take(config::CheckTogether(loaded));

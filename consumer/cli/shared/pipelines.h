@@ -19,9 +19,9 @@ config::LoadResult LoadFile(const std::string& file);
 config::LoadResult LoadFileWithStandIns(const std::string& file,
                                         std::vector<std::string>& stood_in);
 
-// Reads the TLS files of the lock nodes: where they cannot be used there is a finding, and no
+// Reads the TLS files that the file names: where one cannot be used there is a finding, and no
 // options.
-void CheckLockTls(config::LoadResult& loaded);
+void CheckTls(config::LoadResult& loaded);
 
 // The checked pipelines, or nothing: then every error was printed to stderr (exit 2). Warnings go
 // to `warnings`, a line each: who runs the file reads them, not who asks about one record.

@@ -102,6 +102,7 @@ TEST(RunCommand, RefusesAWorkersNameThatNoLedgerTakes) {
            {"h\xf4te-1", "is not valid UTF-8"},
            {"host\n1", "holds control characters"},
            {"host\x7f", "holds control characters"},
+           {"a/b", "holds a /"},
            {std::string(256, 'x'), "is longer than 255 bytes"}}) {
     const std::string line = fmt::format(
         "fencepost: the worker's name, given by --worker or FENCEPOST_WORKER, {}: give another\n",
@@ -112,7 +113,30 @@ TEST(RunCommand, RefusesAWorkersNameThatNoLedgerTakes) {
     const Finished by_environment = RunFencepost({"run", file}, {{"FENCEPOST_WORKER", name}});
     EXPECT_EQ(by_environment.exit_code, 2);
     EXPECT_EQ(by_environment.error_output, line);
+    const Finished empty_option =
+        RunFencepost({"run", file, "--worker", ""}, {{"FENCEPOST_WORKER", name}});
+    EXPECT_EQ(empty_option.error_output, line) << "an empty option is as none";
   }
+}
+
+TEST(Lint, NamesTheKeyAndThePathOfATlsFileThatCannotBeUsed) {
+  const TempDir folder;
+  const std::string no_pem = folder.Write("no.pem", "hello");
+  const std::string ca = folder.Write("ca.pem", "-----BEGIN CERTIFICATE-----\n");
+  const auto lint = [&](const std::string& tls) {
+    std::string text = GoodText();
+    text.insert(text.find("kafka:\n") + 7, fmt::format("  tls: {{{}}}\n", tls));
+    const Finished done = Fencepost({"lint", folder.Write("p.yaml", text)});
+    return fmt::format("{} {}", done.exit_code, done.output);
+  };
+  EXPECT_EQ(lint(""), "0 ");
+  EXPECT_EQ(lint("ca: " + ca), "0 ");
+  EXPECT_EQ(lint("ca: " + folder.path().string()), "0 ");
+  EXPECT_THAT(lint("ca: /nowhere.pem"),
+              AllOf(HasSubstr("2 "), HasSubstr("error: kafka.tls.ca: /nowhere.pem cannot be read: "
+                                               "No such file or directory [tls]")));
+  EXPECT_THAT(lint(fmt::format("ca: {}, certificate: {}, key: {}", ca, ca, no_pem)),
+              HasSubstr("error: kafka.tls.key: " + no_pem + " is no PEM file"));
 }
 
 TEST(RunCommand, TakesTheLongestNameAndOneWithLettersOfAnyScript) {

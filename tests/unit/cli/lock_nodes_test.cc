@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
+
+#include "locking/base/temp_folder.h"
 
 namespace fencepost::cli {
 namespace {
@@ -44,6 +47,27 @@ TEST_F(LockNodesTest, TakeUserAndTlsFromOptionsAndThePasswordFromTheEnvironment)
   EXPECT_THAT(nodes->redis.nodes, ElementsAre("a:1", "rediss://own@b", "unix:/c"));
   EXPECT_EQ(nodes->redis.username + ":" + nodes->redis.password, "u:hunter2");
   EXPECT_EQ(nodes->redis.tls_server_name, "redis");
+}
+
+// By the rule of pipeline files.
+TEST_F(LockNodesTest, TakeAPasswordFileWithoutItsMarksAndRefuseWhatMayBePartOfThePassword) {
+  const TempFolder folder;
+  const auto with = [&](std::string_view text) {
+    const std::string file = (folder.path() / "p").string();
+    std::ofstream(file, std::ios::binary) << text;
+    const auto nodes = Resolve({"--redis", "a:1", "--password-file", file});
+    return nodes ? nodes->redis.password : error;
+  };
+  EXPECT_EQ(with("s3cret"), "s3cret");
+  EXPECT_EQ(with("\xef\xbb\xbfs3 cret\r\n"), "s3 cret");
+  for (const auto& [text, why] :
+       {std::pair("a\nb", "holds a line break"), std::pair("a\rb", "holds a line break"),
+        std::pair("a ", "begins or ends with a blank"), std::pair("\n", "is empty")}) {
+    EXPECT_THAT(with(text), HasSubstr(why)) << text;
+  }
+  setenv("FENCEPOST_REDIS_PASSWORD", "hunter2\r", 1);
+  EXPECT_FALSE(Resolve({"--redis", "a:1"}));
+  EXPECT_EQ(error, "fencepost: ${FENCEPOST_REDIS_PASSWORD} holds a line break\n");
 }
 
 TEST_F(LockNodesTest, AreRefusedInOneLineThatNamesNoPassword) {

@@ -8,6 +8,8 @@
 namespace fencepost::cli {
 namespace {
 
+using namespace std::string_literals;
+
 using consumer::PipelineOptions;
 
 constexpr const char* kHttp = "handler: {http: {url: http://service}}\n";
@@ -92,6 +94,8 @@ TEST(Reload, AppliesWhatItSaysAndNothingElse) {
     const Changes left = ChangesOf(running, fresh, true);
     EXPECT_TRUE(left.applied.empty()) << left.Text();
     EXPECT_EQ(left.refused, found.refused) << "what needs a restart still does";
+    EXPECT_EQ(left.Event(), left.Whole() ? "reloaded"s : "reload_refused"s);
+    if (!found.applied.empty()) EXPECT_EQ(found.Event(), "reloaded"s);
   }
 }
 
