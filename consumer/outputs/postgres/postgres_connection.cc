@@ -95,7 +95,13 @@ PgFailure PgConnection::Dropped(PgFailure failure) {
 }
 
 PgFailure PgConnection::Broken() {
-  std::string text = connection_ == nullptr ? "" : Redacted(PQerrorMessage(connection_));
+  // A line for each host, and hints below it.
+  std::string said = connection_ == nullptr ? "" : PQerrorMessage(connection_);
+  while (said.ends_with('\n')) said.pop_back();
+  for (auto at = said.find('\n'); at != said.npos; at = said.find('\n', at + 2)) {
+    said.replace(at, said.substr(at, 2) == "\n\t" ? 2 : 1, "; ");
+  }
+  std::string text = Redacted(std::move(said));
   if (text.empty()) text = "the connection was lost";
   return Dropped({PgFailure::Kind::kConnection, "", std::move(text)});
 }

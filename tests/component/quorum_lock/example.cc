@@ -14,8 +14,9 @@ int ChargeOnce(const std::vector<std::string>& nodes, const std::string& invoice
   if (!lease && lease.error().code == "done") return 0;  // somebody has charged it
   if (!lease) return std::fprintf(stderr, "%s\n", lease.error().Line().c_str()), 75;
 
-  // Do the work here. Stop when lease->stop_token() stops, and write lease->token() along: the
-  // place of the effect refuses a token below the highest it has seen.
+  // Do the work here. Stop when lease->stop_token() stops, and write the token along: the place of
+  // the effect refuses one below the highest it has seen.
+  std::printf("charging %s, token %lu\n", invoice.c_str(), lease->token().value());
   if (!lease->valid()) return 76;
-  return lease->Done() ? 0 : 1;  // or lease->Release(): the destructor does it, too
+  return lease->Done(0, std::chrono::hours(24)) ? 0 : 1;  // or Release(), as the destructor does
 }
