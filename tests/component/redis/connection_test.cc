@@ -1,8 +1,10 @@
 // One connection against a real node.
 #include "locking/redis/node/connection.h"
 
-#include <gtest/gtest.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 
+#include "locking/redis/session/node_error.h"
 #include "tests/component/redis/scripted_client.h"
 
 namespace fencepost::locking {
@@ -226,6 +228,11 @@ TEST_F(ConnectionTest, RefusesNothingButNewLeasesWhenTheNodeIsFull) {
   EXPECT_TRUE(client.Noted("maxmemory"));
   EXPECT_EQ(Ask(OpKind::kExtend, 1), ReplyCode::kExtended);
   EXPECT_EQ(Ask(OpKind::kDone, 1), ReplyCode::kMarked);
+  EXPECT_THAT(harness.connection->Refuses(BootClock::now()), ::testing::HasSubstr("OOM"));
+  EXPECT_EQ(harness.connection->Refuses(BootClock::now() + 61s), "") << "nobody has asked since";
+  ASSERT_EQ(server.Command({"CONFIG", "SET", "maxmemory", "0"}), "OK");
+  EXPECT_EQ(Ask(OpKind::kAcquire, 3), ReplyCode::kGranted);
+  EXPECT_EQ(harness.connection->Refuses(BootClock::now()), "");
 }
 
 TEST_F(ConnectionTest, MayBeDestroyedAtAnyTime) {
@@ -281,6 +288,30 @@ TEST(Login, NeverPrintsThePasswordThatTheNodeRepeats) {
   ASSERT_TRUE(harness.RunUntil([&] { return !harness.client.notes.empty(); }, "the note"));
   EXPECT_TRUE(harness.client.Noted("unknown command 'AUTH'; use Redis"));
   EXPECT_FALSE(harness.client.Noted("hunter2"));
+}
+
+// Hints by what the node answers, of nodes that cannot be lock nodes.
+TEST(NodeError, NamesAClusterAndASentinel) {
+  for (const char* text : {"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381",
+                           "CROSSSLOT Keys in request don't hash to the same slot",
+                           "CLUSTERDOWN Hash slot not served"}) {
+    EXPECT_THAT(ReadNodeError(text).hint,
+                ::testing::HasSubstr("Redis Cluster (cluster_enabled:1); list independent"))
+        << text;
+  }
+  EXPECT_THAT(ReadNodeError("ERR unknown command 'SCRIPT', with args beginning with:").hint,
+              ::testing::EndsWith("and no Sentinel"));
+}
+
+TEST(Cluster, IsSeenByItsModeWhereItIsOfOneShard) {
+  RedisServerOptions options;
+  options.config = {"cluster-enabled yes", fmt::format("cluster-port {}", FreePort())};
+  const RedisServer server(std::move(options));
+  ASSERT_EQ(server.Command({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}), "OK");
+  ConnectionHarness harness(server.address());
+  harness.Start();
+  ASSERT_TRUE(harness.RunUntil([&] { return !harness.client.infos.empty(); }, "a probe"));
+  EXPECT_EQ(harness.client.infos.front().mode, "cluster");
 }
 
 TEST_F(ConnectionTest, SaysThatTheNodeWantsAPassword) {
