@@ -272,14 +272,15 @@ tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings) {
     return tl::unexpected(Error{"bad_config", std::move(problem->text), "kafka",
                                 "see librdkafka's CONFIGURATION.md for names and values"});
   }
-  // A producer's default is true: what it asks for is made, by brokers that allow it.
-  rd_kafka_conf_set(conf.get(), "allow.auto.create.topics", "false", nullptr, 0);
   rd_kafka_conf_set_socket_cb(conf.get(), OpenSocket);
   return conf;
 }
 
 tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::Conf& conf) {
   char why[512];
+  // A producer's default is true: what it asks for is made, by brokers that allow it.
+  if (type == RD_KAFKA_PRODUCER)
+    rd_kafka_conf_set(conf.get(), "allow.auto.create.topics", "false", nullptr, 0);
   rdkafka::Handle handle(rd_kafka_new(type, conf.get(), why, sizeof(why)));
   if (!handle) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
   (void)conf.release();

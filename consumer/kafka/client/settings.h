@@ -50,8 +50,7 @@ std::optional<SettingProblem> ProblemOfSetting(const std::string& name, const st
 // Of all settings that librdkafka knows.
 std::vector<std::string> SettingNames();
 
-// Its client creates no topics. Error: code "bad_config", where the setting's name. Values are
-// never printed (passwords).
+// Error: code "bad_config", where the setting's name. Values are never printed (passwords).
 tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings);
 
 // Whether librdkafka was built with it: one of its builtin.features, "oidc" for one.
@@ -63,7 +62,7 @@ std::string KafkaClientVersion();
 // A limit as librdkafka takes it.
 inline int Ms(Millis limit) { return static_cast<int>(limit.count()); }
 
-// Starts a client, which then owns `conf`. Error: code "bad_config".
+// Starts a client, which then owns `conf`, and which creates no topics. Error: code "bad_config".
 tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::Conf& conf);
 
 // --- what a pipeline file may not pass through ---------------------------------------------------

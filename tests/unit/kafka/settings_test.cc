@@ -126,12 +126,15 @@ TEST(KafkaSettings, RefuseWhatWouldBreakTheGuarantee) {
 }
 
 TEST(KafkaSettings, LetNoClientCreateATopic) {
-  for (const auto& settings : {ConsumerSettings(Options(), "w"), ProducerSettings(Options()), {}}) {
-    const auto conf = MakeConf(settings);
+  for (const rd_kafka_type_t type : {RD_KAFKA_CONSUMER, RD_KAFKA_PRODUCER}) {
+    auto conf = MakeConf({{"log_level", "0"}});
     ASSERT_TRUE(conf);
+    const auto handle = MakeHandle(type, *conf);
+    ASSERT_TRUE(handle);
     std::array<char, 16> value{};
     std::size_t size = value.size();
-    rd_kafka_conf_get(conf->get(), "allow.auto.create.topics", value.data(), &size);
+    rd_kafka_conf_get(rd_kafka_conf(handle->get()), "allow.auto.create.topics", value.data(),
+                      &size);
     EXPECT_STREQ(value.data(), "false");
   }
 }
