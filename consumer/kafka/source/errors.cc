@@ -12,6 +12,7 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr int kAskMs = 2000;
+constexpr std::chrono::seconds kBetweenRejoins{10};
 constexpr Millis kProbe{500};
 
 std::string Place(const PartitionProblem& problem) {
@@ -110,8 +111,9 @@ void KafkaSource::Impl::OnProblem(const PartitionProblem& problem) {
 }
 
 // One broker said so: perhaps a follower that has deleted more than its leader, or a leader that
-// was deposed. So the leader of now is asked. If it has the offset the partition is read again;
-// otherwise it is believed once it has said so for ten seconds.
+// was deposed. So the leader of now is asked. If it has the offset the worker joins again, since
+// librdkafka has given the partition up and seeks in it no more; otherwise it is believed once it
+// has said so for ten seconds.
 void KafkaSource::Impl::OnOutOfRange(PartitionProblem problem) {
   if (failed) return;
   const bool known = problem.offset >= 0;  // not where a truncation shows by the leader's epoch
@@ -136,12 +138,12 @@ void KafkaSource::Impl::OnOutOfRange(PartitionProblem problem) {
                     fmt::format("{}/{}", problem.where.topic, problem.where.partition), why);
   health.Note(locking::Severity::kWarn, "offset_in_doubt", why);
   if (samples != nullptr) samples->Hurry();  // it may be another log, which is longer by now
-  if (inside) {
-    out_of_range.OnLongEnough(problem.where);
-    read_again = true;
-  } else {
-    doubted.push_back(std::move(problem));
+  if (inside) out_of_range.OnLongEnough(problem.where);
+  if (inside && Clock::now() >= next_rejoin) {
+    next_rejoin = Clock::now() + kBetweenRejoins;
+    return AskToRejoin(why);
   }
+  doubted.push_back(std::move(problem));
 }
 
 void KafkaSource::Impl::Fail(Error error) {

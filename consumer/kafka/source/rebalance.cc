@@ -117,20 +117,6 @@ bool KafkaSource::Impl::Assign(const rd_kafka_topic_partition_list_t* partitions
   return false;
 }
 
-// librdkafka 2.0.2 seeks in no partition that it has given up, so all are assigned once more, each
-// from where it is. The group knows nothing of it.
-void KafkaSource::Impl::ReadAgain() {
-  if (assigned.empty()) return;
-  const rdkafka::PartitionList list = rdkafka::MakeList(assigned.size() + late.size());
-  const auto add = [&](const TopicPartition& where, Offset offset) {
-    rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition)->offset =
-        offset;
-  };
-  for (const AssignedPartition& one : assigned) add(one.where, intake->NextOf(one.where));
-  for (const TopicPartition& where : late) add(where, InitialOffsets::kInTransaction);
-  rd_kafka_assign(consumer.get(), list.get());
-}
-
 void KafkaSource::Impl::TellJoined() {
   std::string waits;
   if (!late.empty()) {
@@ -178,7 +164,6 @@ void KafkaSource::Impl::OnRevoke(bool lost) {
   health.SetGroup({PartPhase::kRebalancing, ""});
   held.clear();  // never handed over: the next owner reads them again
   doubted.clear();
-  read_again = false;
   TellDecoder();
   if (!assigned.empty()) {
     std::vector<PartitionIndex> indices;

@@ -189,7 +189,6 @@ void KafkaSource::Impl::EverySecond() {
     next_question = now + kQuestions;
     intake->AskForEnds([this](const TopicPartition& p) { return health.TroubleWith(p); });
   }
-  if (std::exchange(read_again, false)) ReadAgain();
   if (!doubted.empty()) {
     PartitionProblem oldest = std::move(doubted.front());
     doubted.pop_front();

@@ -67,7 +67,6 @@ struct KafkaSource::Impl {
   void OnRebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* partitions);
   void OnAssign(rd_kafka_topic_partition_list_t* partitions);
   bool Assign(const rd_kafka_topic_partition_list_t* partitions);
-  void ReadAgain();
   void TellJoined();
   void AdmitLate();
   void OnRevoke(bool lost);
@@ -146,7 +145,7 @@ struct KafkaSource::Impl {
   bool awaited = false;                  // meanwhile a rebalance began, which is not answered yet
   ShortEnds out_of_range;                // offsets that leaders said are not in their partitions
   std::deque<PartitionProblem> doubted;  // those of which the leader is asked again
-  bool read_again = false;  // each partition from where it is: librdkafka has given one up
+  Clock::time_point next_rejoin;         // for one of them, at the earliest
   bool failed = false;
   std::thread thread;
 };

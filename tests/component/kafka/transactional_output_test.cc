@@ -149,7 +149,7 @@ TEST_F(KafkaOutputOnMock, GoesOnAfterWhateverBrokersAnswerThatWereAway) {
 
 TEST_F(KafkaOutputOnMock, EndsOnlyWhereAnotherHasTakenItsName) {
   for (const int code : {kInvalidProducerEpoch, int{RD_KAFKA_RESP_ERR_PRODUCER_FENCED}}) {
-    for (const auto kind : {kAddPartitionsToTxnRequest, kAddOffsetsToTxnRequest, kEndTxnRequest}) {
+    for (const auto kind : {kAddPartitionsToTxnRequest, kEndTxnRequest}) {
       MakeOutput();
       Add("a");
       ASSERT_TRUE(output->Prepare());
