@@ -176,11 +176,12 @@ struct PipelineCells {
   Counter records_consumed{
       all, "fencepost_records_consumed_total",
       "Records taken from Kafka. Flat with lag: see partitions_paused and ready."};
-  Counter records_processed{all,
-                            "fencepost_records_processed_total",
-                            "Records finished, by how. dead_lettered: look with dlq list; failed: "
-                            "see the log and last errors.",
-                            {{"result", {"done", "skipped", "dead_lettered", "failed"}}}};
+  Counter records_processed{
+      all,
+      "fencepost_records_processed_total",
+      "Records finished, by how. dead_lettered: look with dlq list; failed: "
+      "see the log and last errors; no_output: no row was made of them.",
+      {{"result", {"done", "skipped", "dead_lettered", "failed", "no_output"}}}};
   Gauge records_in_flight{
       all, "fencepost_records_in_flight",
       "Unfinished records that this worker holds. At max_in_flight consumption pauses: speed up "

@@ -53,6 +53,7 @@ constexpr Counts::Row kCountRows[] = {
     Row("done", "done", &Cells::records_processed, ProcessedResult::kDone),
     Row("skipped", "", &Cells::records_processed, ProcessedResult::kSkipped),
     Row("dead_lettered", "dead letters", &Cells::records_processed, ProcessedResult::kDeadLettered),
+    Row("no_output", "done without a row", &Cells::records_processed, ProcessedResult::kNoOutput),
     Row("failed", "failed", &Cells::records_processed, ProcessedResult::kFailed),
     {"lock_rounds", "", &Cells::lock_acquisitions},
     Row("lock_acquired", "", &Cells::lock_acquisitions, RoundResult::kAcquired),

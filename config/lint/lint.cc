@@ -169,9 +169,10 @@ void LintLedger(const Values& values, Findings& findings) {
   constexpr std::string_view kKey = "ledger.keep";
   if (!values.Given(kKey) || AnyWrong(values, {kKey, "record_id"})) return;
   const bool ledger = HasLedger(values.options());
-  if (ledger && !values.options().identity.ByPosition()) return;
+  if (ledger && (!values.options().identity.ByPosition() || values.options().dead_letter)) return;
   findings.Warning(values.KeyPlace(kKey), "ledger-keep", "{} has no effect: {}", kKey,
-                   ledger ? "by position the ledger has one row a partition, which does not grow"
+                   ledger ? "by position the ledger grows by dead letters only, and there is no "
+                            "dead_letter"
                           : "only output.postgres, output.mysql and output.sqlite have a ledger");
 }
 

@@ -245,8 +245,8 @@ std::vector<Key> LedgerAndObserveKeys() {
       ledger("", "The table of what took effect."),
       ledger("keep", &PipelineOptions::ledger_keep,
              "How long the ledger remembers an id at least; later it takes effect again. Rows of "
-             "records that the group has not committed stay. By position the ledger has one row a "
-             "partition and forgets nothing.",
+             "records that the group has not committed stay. By position this is how long a dead "
+             "letter can be replayed under its own id; nothing else is forgotten.",
              {.default_words = "`forever`",
               .limits = {{"1m", "36500d"}},
               .or_word = "forever",

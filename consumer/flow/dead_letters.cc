@@ -105,14 +105,19 @@ bool Flow::KeepsItsTurn(InFlight& in, Now now) {
 // effect is there after all, and then it is published. Not after a conflict, whose row was read.
 void Flow::StartDeadLetter(InFlight& in, Now now) {
   ++in.ticket;
+  if (in.letter_out) return JoinWrites(in);
   if (options_.finality == Finality::kTransaction) {
     if (!MayGoOut(in)) return Withhold(in, now);
-    in.BecomeHandled();
-    return work_.Push(&in);
+    return JoinWrites(in);
   }
   const bool row_was_read = in.letter->reason == DeadLetterReason::kIdConflict;
   if (!HasLedger() || in.without_id || row_was_read) return Publish(in, now);
   AskLedgerAfterDoubt(in, now);
+}
+
+void Flow::JoinWrites(InFlight& in) {
+  in.BecomeHandled();
+  work_.Push(&in);
 }
 
 void Flow::Publish(InFlight& in, Now now) {
@@ -221,7 +226,9 @@ void Flow::ReleaseOldest(Assignment& partition) {
   work_.Push(oldest);
 }
 
-// Acknowledged: the lock is released, without a DONE mark and without a ledger row.
+// Acknowledged: the lock is released, without a DONE mark. By position its offset is done before
+// the group's passes it: the ledger keeps no hole for it, and where a record has no trace there, it
+// is lost.
 void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
   for (const std::uint64_t id : ids) {
     InFlight* in = FindReference(id);
@@ -248,7 +255,11 @@ void Flow::OnDeadLetterPublished(InFlight& in, Now now) {
   Note(locking::Severity::kWarn, "dead_lettered",
        "published as a dead letter: " + ClassAndText(in.letter->error_class, in.letter->shown), in);
   observer_->OnProcessed(ProcessedResult::kDeadLettered, 1);
-  Finish(in, now);
+  in.letter_out = HasLedger() && options_.identity.ByPosition() && !in.without_id;
+  if (!in.letter_out || Planted("dead_letter_leaves_a_hole")) return Finish(in, now);
+  if (!KeepsItsTurn(in, now)) return;
+  ++in.ticket;
+  JoinWrites(in);
 }
 
 void Flow::OnDeadLetterState(bool up, Now now) {

@@ -167,6 +167,11 @@ class Flow : private RecordLocks::User {
   void AskLedgerOnceItsLogIsRead(InFlight& record, Now now);
   void AskLedgerAfterDoubt(InFlight& record, Now now);
   void SendLookups();
+  // What the ledger's row says of it; nullopt: it is still to be processed.
+  [[nodiscard]] std::optional<WriteOutcome> Judge(const InFlight& record,
+                                                  const std::optional<LedgerEntry>& entry) const;
+  [[nodiscard]] bool IsOpen(const InFlight& record, const LedgerEntry& entry) const;
+  [[nodiscard]] bool MayMakeNoRow(const InFlight& record, const LedgerEntry& entry) const;
   void OnLookup(InFlight& record, const std::optional<LedgerEntry>& entry, Now now);
   void WaitForTurn(InFlight& record);
   void ResolveContention(InFlight* record, const std::optional<LedgerEntry>& entry, Nanos took,
@@ -197,6 +202,7 @@ class Flow : private RecordLocks::User {
   void TryAgain(InFlight& record);
   void TryWithheldLater(Now now);
   void TryWithheld(Now now);
+  void JoinWrites(InFlight& record);
   void Publish(InFlight& record, Now now);
   void OnDeadLetterPublished(InFlight& record, Now now);
 
@@ -208,6 +214,7 @@ class Flow : private RecordLocks::User {
   void OnOutcome(InFlight& record, const WriteOutcome& outcome, Instant began, Now now);
   void UpdateDeadLetterLimiter(const InFlight& record, const WriteOutcome& outcome);
   void OnEffect(InFlight& record, Instant began, Now now);
+  void OnNoOutput(InFlight& record, Now now);
   void ReportMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes);
   void WriteAgain(InFlight& record, Now now);
   void OnSkipped(InFlight& record, DedupeSource source, Now now);

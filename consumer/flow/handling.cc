@@ -9,6 +9,7 @@
 #include "consumer/flow/flow.h"
 #include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/flow/ports/retry.h"
+#include "consumer/record/position_id.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
 
@@ -86,19 +87,50 @@ void Flow::OnLookedUp(const LookupBatch& batch,
   Step(now);
 }
 
+std::optional<WriteOutcome> Flow::Judge(const InFlight& in,
+                                        const std::optional<LedgerEntry>& entry) const {
+  if (!entry || IsOpen(in, *entry)) return std::nullopt;
+  const WriteItem item{.record = &in.record,
+                       .where = in.where,
+                       .record_id = in.identity.id,
+                       .token = TokenOf(in),
+                       .crc = in.identity.crc};
+  WriteOutcome known = DuplicateOrConflict(*entry, item, SourceText(*in.where, in.record.offset));
+  if (known.result == WriteResult::kIdConflict && MayMakeNoRow(in, *entry)) return std::nullopt;
+  return known;
+}
+
+// Nothing was written for the row's record, and it is not this one; by position it is the replay of
+// that dead letter.
+bool Flow::IsOpen(const InFlight& in, const LedgerEntry& entry) const {
+  if (!options_.identity.ByPosition()) return GivesWay(entry, in.identity.crc);
+  return entry.token == locking::Token() && !in.identity.in_place;
+}
+
+// Then it is in conflict with no other content, and only the write can tell. A handler with effects
+// of its own is not called to find out, unless the row is of a later record of the partition: that
+// one took effect after this one, which was so far done without a row.
+bool Flow::MayMakeNoRow(const InFlight& in, const LedgerEntry& entry) const {
+  if (in.letter != nullptr) return false;
+  if (in.handled) {
+    return std::ranges::none_of(in.values, [](const auto& value) { return value.has_value(); });
+  }
+  if (!traits_.handler) return !in.record.value;
+  if (!traits_.outside) return true;
+  const std::string source = "-/" + entry.source;
+  const auto row = ParsePositionId(source);
+  return row && row->partition == in.where->partition && row->topic == in.where->topic &&
+         row->offset > in.record.offset;
+}
+
 void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now now) {
-  if (entry) {
-    const std::string source = SourceText(*in.where, in.record.offset);
-    const WriteItem item{.record = &in.record,
-                         .where = in.where,
-                         .record_id = in.identity.id,
-                         .token = TokenOf(in),
-                         .crc = in.identity.crc};
-    const WriteOutcome duplicate = DuplicateOrConflict(*entry, item, source);
-    if (duplicate.result == WriteResult::kIdConflict)
-      return OnConflict(in, duplicate.detail, duplicate.shown, now);
+  if (const auto known = Judge(in, entry)) {
+    if (known->result == WriteResult::kIdConflict)
+      return OnConflict(in, known->detail, known->shown, now);
     in.letter.reset();
     UpdateBytes(in);
+    // Another content or a replay may come: it waits for no lease.
+    if (entry->token == locking::Token()) return Skip(in, DedupeSource::kLedger, now);
     return OnSkipped(in, DedupeSource::kLedger, now);
   }
   if (in.letter != nullptr) return Publish(in, now);
@@ -125,19 +157,23 @@ void Flow::AskLedgerWhileHeld(InFlight& in, Nanos took) {
   lookups_.push_back({EntryOf(in), took});
 }
 
-// With a row it is a duplicate, and the lock was no other's work. Without one, or as a conflict in
-// doubt, it waits on.
-// `in`: null, or it has its lease by now: only counted.
+// With a row it is a duplicate, and the lock was no other's work. Without one, or with one that
+// gives way, or as a conflict in doubt, it waits on. `in`: null, or it has its lease by now: only
+// counted.
 void Flow::ResolveContention(InFlight* in, const std::optional<LedgerEntry>& entry, Nanos took,
                              Now now) {
-  const auto result = entry ? locking::RoundResult::kDone : locking::RoundResult::kContended;
+  const bool waits = !entry || (in != nullptr && IsOpen(*in, *entry));
+  const auto result = waits ? locking::RoundResult::kContended : locking::RoundResult::kDone;
   observer_->OnRound(result, took);
   if (in == nullptr || !std::exchange(in->looking, false)) return;
   for (; in->unjudged > 0; --in->unjudged) observer_->OnRound(result, Nanos(0));
   if (in->stage() != Stage::kLocking || in->unit->lease() != Lease::kAcquiring) return;
-  if (entry && in->call != 0) return;  // its order chain waits for the answer; it is asked again
-  if (entry) return OnLookup(*in, entry, now);
-  locks_.KeepAcquiring(*in, now);
+  if (waits) return locks_.KeepAcquiring(*in, now);
+  if (in->call != 0) return;  // its order chain waits for the answer; it is asked again
+  if (Judge(*in, entry)) return OnLookup(*in, entry, now);
+  in->write_decides = true;  // it waits for nobody's lease
+  locks_.GiveBackFrom(*in, now);
+  work_.Push(in);
 }
 
 // --- handled -------------------------------------------------------------------------------------

@@ -16,9 +16,10 @@ using locking::LockEvent;
 
 namespace {
 
-// Its row was read, and is of other content.
-bool IsConflict(const InFlight& in) {
-  return in.letter != nullptr && in.letter->reason == DeadLetterReason::kIdConflict;
+// Its row was read, and is of other content; or it is a dead letter that is published.
+bool IsDecided(const InFlight& in) {
+  return in.write_decides || in.letter_out ||
+         (in.letter != nullptr && in.letter->reason == DeadLetterReason::kIdConflict);
 }
 
 }  // namespace
@@ -73,12 +74,13 @@ bool RecordLocks::Lock(InFlight& in, Now now) {
 }
 
 // Of an id that the ledger has with other content there is nothing to exclude others from: its dead
-// letter waits for nobody's lease, least of all for the one that was left behind with that row.
+// letter, or its write, waits for nobody's lease, least of all for the one that was left behind
+// with that row.
 void RecordLocks::ProceedPastLock(InFlight& in, Now now) {
   LockUnit& unit = *in.unit;
   if (unit.lease() == Lease::kNone) {
-    const bool decided =
-        traits_.HasLedger() && IsConflict(in) && !Planted("conflict_waits_for_its_lock");
+    const bool decided = traits_.HasLedger() && IsDecided(in) && !unit.shared() &&
+                         !Planted("conflict_waits_for_its_lock");
     if (!decided) return Acquire(unit, now);
     unit.BecomeDone(core_->IssueToken(now), in.identity.crc);
   }

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "consumer/flow/flow.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
@@ -183,12 +185,15 @@ void Flow::WriteAgain(InFlight& in, Now now) {
 }
 
 void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, Now now) {
+  if (in.letter_out) return Finish(in, now);  // refused: its offset is a hole, which does no harm
   UpdateDeadLetterLimiter(in, outcome);
   switch (outcome.result) {
     case WriteResult::kCommitted:
       if (in.letter != nullptr) return OnDeadLetterPublished(in, now);
       if (outcome.lost_to_newer) OnRowLost(in, now);
       return OnEffect(in, began, now);
+    case WriteResult::kNoOutput:
+      return OnNoOutput(in, now);
     case WriteResult::kFenced:
       observer_->OnOutputFencing();
       Note(locking::Severity::kWarn, "fenced",
@@ -248,6 +253,15 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
   Finish(in, now);
 }
 
+// A record of other content may come under its id, and waits neither for a lease that was left
+// behind nor is one of the id DONE. A position comes again as the same record only.
+void Flow::OnNoOutput(InFlight& in, Now now) {
+  if (HasLedger() && options_.identity.ByPosition()) locks_.MarkDone(in, now);
+  if (Planted("filtered_record_is_marked")) locks_.MarkDone(in, now);
+  observer_->OnProcessed(ProcessedResult::kNoOutput, 1);
+  Finish(in, now);
+}
+
 // The effect was written before, by another record with this id or an earlier try of this one.
 void Flow::OnSkipped(InFlight& in, DedupeSource source, Now now) {
   if (HasLedger()) locks_.MarkDone(in, now);
@@ -256,6 +270,15 @@ void Flow::OnSkipped(InFlight& in, DedupeSource source, Now now) {
 
 void Flow::Skip(InFlight& in, DedupeSource source, Now now) {
   dead_letter_limiter_.Disprove(LetterCause::kIdentity);
+  if (options_.identity.ByPosition() && !in.identity.in_place) {
+    Note(locking::Severity::kWarn, "replay_skipped",
+         fmt::format("its original is done: it took effect, or was replayed before{}",
+                     options_.ledger_row_lifetime
+                         ? ", or ledger.keep has passed since it became a dead letter (then replay "
+                           "it with --as-new-id)"
+                         : ""),
+         in);
+  }
   observer_->OnDedupeSkip(source);
   observer_->OnProcessed(ProcessedResult::kSkipped, 1);
   Finish(in, now);

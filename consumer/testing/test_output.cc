@@ -44,7 +44,9 @@ SqliteOptions TableOf(const OutputOptions& output) {
 class TableOutput final : public TestOutput {
  public:
   explicit TableOutput(const PipelineOptions& options)
-      : pipeline_(options.name), table_(TableOf(options.output)) {
+      : pipeline_(options.name),
+        by_position_(options.identity.ByPosition()),
+        table_(TableOf(options.output)) {
     table_.path = folder_.path() / "effects.db";
   }
 
@@ -86,7 +88,9 @@ class TableOutput final : public TestOutput {
   }
 
   std::unique_ptr<Output> Open(const std::string& worker) override {
-    return MakeSqliteOutput(table_, pipeline_, worker);
+    OutputTerms terms;
+    terms.by_position = by_position_;
+    return MakeSqliteOutput(table_, pipeline_, worker, std::move(terms));
   }
 
   std::vector<TestRow> Rows() override {
@@ -129,6 +133,7 @@ class TableOutput final : public TestOutput {
 
   const TempFolder folder_;
   const std::string pipeline_;
+  const bool by_position_;
   SqliteOptions table_;
   std::vector<std::string> names_;
   std::unique_ptr<sqlite3, Close> database_;
@@ -155,6 +160,8 @@ class TopicOutput final : public TestOutput {
         if (auto added = Add(request.items[i], rows); !added) {
           outcomes[i] = {WriteResult::kBadRecord, added.error()};
           aborted = true;
+        } else if (CountValues(request.items[i]) == 0) {
+          outcomes[i] = {.result = WriteResult::kNoOutput, .took_rows = false};
         }
       }
       if (aborted) {

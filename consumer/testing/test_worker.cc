@@ -202,8 +202,9 @@ void TestWorker::Write(std::unique_ptr<WriteBatch> batch) {
     const bool written = std::ranges::none_of(
         *outcomes, [](const WriteOutcome& o) { return o.result >= WriteResult::kBadRecord; });
     if (written) {
+      const bool transaction = FinalityOf(world_.options.output) == Finality::kTransaction;
       for (const WriteItem& item : request.items) {
-        if (item.dead_letter != nullptr) Publish({*item.dead_letter});
+        if (transaction && item.dead_letter != nullptr) Publish({*item.dead_letter});
       }
       for (const PartitionOffset& move : (*shared)->moves) {
         world_.partitions[move.partition].committed = move.next;

@@ -99,7 +99,7 @@ SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& w
 }
 
 std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options) {
-  if (!options.ledger_keep || options.identity.ByPosition()) return std::nullopt;
+  if (!options.ledger_keep) return std::nullopt;
   return PruneScope{.keep = *options.ledger_keep, .committed = {}, .topics = options.kafka.topics};
 }
 

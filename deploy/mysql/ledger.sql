@@ -11,7 +11,7 @@
 CREATE TABLE IF NOT EXISTS fencepost_ledger (
   pipeline     varbinary(255) NOT NULL,          -- `name:` of the pipeline file
   record_id    varbinary(512) NOT NULL,          -- at most 512 bytes, or sha256:HEX
-  token        bigint NOT NULL,                  -- fencing token of the lease it was written under
+  token        bigint NOT NULL,                  -- fencing token of its lease; 0: nothing was written
   worker       text CHARACTER SET utf8mb4 NOT NULL,  -- who wrote it
   source       text CHARACTER SET utf8mb4 NOT NULL,  -- topic/partition/offset of the record
   content_crc  bigint NOT NULL,                  -- a checksum of the content, by id_content
@@ -20,15 +20,15 @@ CREATE TABLE IF NOT EXISTS fencepost_ledger (
   KEY fencepost_ledger_completed_at (pipeline, completed_at)
 ) ENGINE=InnoDB;
 
--- What the workers' account needs (DELETE for pruning and `fencepost forget` only):
+-- What the workers' account needs:
 --
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON DATABASE.fencepost_ledger TO app;
 --
 -- (UPDATE, since rows are read FOR UPDATE) and on the table of effects: INSERT; with on_conflict:
 -- ignore or update also SELECT and UPDATE; with on_null_value: delete also SELECT and DELETE.
 
--- For pipelines with `record_id: position`, in place of the above: one row a partition. It does not
--- grow: offsets that were done out of order merge.
+-- For pipelines with `record_id: position`: one row a partition, beside the above, which then has the
+-- ids of dead letters. It does not grow: offsets that were done out of order merge.
 CREATE TABLE IF NOT EXISTS fencepost_positions (
   pipeline    varbinary(255) NOT NULL,           -- `name:` of the pipeline file
   cluster     varbinary(512) NOT NULL,           -- the id of the Kafka cluster

@@ -11,7 +11,7 @@
 CREATE TABLE IF NOT EXISTS fencepost_ledger (
   pipeline     text COLLATE "C" NOT NULL,       -- `name:` of the pipeline file
   record_id    text COLLATE "C" NOT NULL,       -- at most 512 bytes, or sha256:HEX
-  token        bigint NOT NULL,                 -- fencing token of the lease it was written under
+  token        bigint NOT NULL,                 -- fencing token of its lease; 0: nothing was written
   worker       text NOT NULL,                   -- who wrote it
   source       text NOT NULL,                   -- topic/partition/offset of the record that did
   content_crc  bigint NOT NULL,                 -- a checksum of the content, by id_content
@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS fencepost_ledger (
 CREATE INDEX IF NOT EXISTS fencepost_ledger_completed_at
   ON fencepost_ledger (pipeline, completed_at);
 
--- What the workers' role needs (DELETE for pruning and `fencepost forget` only):
+-- What the workers' role needs:
 --
 --   GRANT USAGE ON SCHEMA public TO app;
 --   GRANT SELECT, INSERT, DELETE ON fencepost_ledger TO app;
@@ -34,8 +34,9 @@ CREATE INDEX IF NOT EXISTS fencepost_ledger_completed_at
 --
 --   GRANT INSERT ON effects TO app;
 
--- For pipelines with `record_id: position`, in place of the above: one row a partition. PostgreSQL
--- 14 or later. It does not grow: offsets that were done out of order merge.
+-- For pipelines with `record_id: position`: one row a partition, beside the above, which then has the
+-- ids of dead letters. PostgreSQL 14 or later. It does not grow: offsets that were done out of order
+-- merge.
 CREATE TABLE IF NOT EXISTS fencepost_positions (
   pipeline   text COLLATE "C" NOT NULL,      -- `name:` of the pipeline file
   cluster    text COLLATE "C" NOT NULL,      -- the id of the Kafka cluster

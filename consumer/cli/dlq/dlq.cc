@@ -179,8 +179,9 @@ void AddDlq(CLI::App& app, Run& run) {
   replay.command->footer(
       "Publishes dead letters to the topic that they came from, with key, value, own headers and\n"
       "timestamp as they were, and their record id in the header fencepost-record-id.\n"
-      "Refused: an id that has a ledger row (it took effect since); where rows are updated or\n"
-      "deleted, a letter whose key has a newer change that was written (--over-newer); an\n"
+      "Refused: an id for which something was written since, as the ledger says; where rows are\n"
+      "updated or deleted, a letter whose key has a newer change that was written (--over-newer); "
+      "an\n"
       "id conflict; and where nothing would recognise a second replay: no record id, or\n"
       "record_id: position without kafka.accept_replay_ids. Exit code 1 if any was refused or\n"
       "failed.\n");
@@ -192,7 +193,7 @@ void AddDlq(CLI::App& app, Run& run) {
   purge.command->add_flag("--all", purge.request->all,
                           "also those that have not taken effect: they are lost for good");
   purge.command->footer(
-      "Deletes dead letters whose id has a row in the ledger (list marks them). Kafka deletes "
+      "Deletes dead letters for whose id something was written (list marks them). Kafka deletes "
       "only\n"
       "from the beginning of a partition, so in each all go that stand before the first record\n"
       "that has to stay: one that has not taken effect, of another pipeline, or that the filters\n"

@@ -20,11 +20,37 @@ std::string RowText(const consumer::LedgerEntry& row) {
                      Printable(row.worker), Printable(row.source), row.token.value());
 }
 
+// By position: its row, which says that it may come back, is kept no longer than that.
+bool MayBePruned(const PipelineOptions& options, const consumer::LedgerEntry& row) {
+  return options.identity.ByPosition() && options.ledger_keep && row.token != locking::Token();
+}
+
+// Of an id that the ledger has: nothing was written for this record.
+bool MayReplay(const StoredLetter& letter, const PipelineOptions& options, bool as_new_id,
+               const consumer::LedgerEntry& row) {
+  if (row.token != locking::Token()) return as_new_id && MayBePruned(options, row);
+  return options.identity.ByPosition() || row.source != letter.origin.Text();
+}
+
+ReplayDecision Done(const StoredLetter& letter, const PipelineOptions& options,
+                    const consumer::LedgerEntry& row) {
+  const bool nothing = row.token == locking::Token();
+  ReplayDecision decision = Refuse(fmt::format(
+      "id {} {}: completed {}{}", Printable(letter.record_id),
+      nothing ? "was done, and made no row" : "has taken effect", RowText(row),
+      MayBePruned(options, row) ? "; or ledger.keep has passed since it became a dead letter: then "
+                                  "--as-new-id replays it"
+                                : ""));
+  decision.done = true;
+  return decision;
+}
+
 ReplayDecision AsNew(const StoredLetter& letter, const PipelineOptions& options) {
   ReplayDecision decision{.replay = true};
-  if (options.identity.accept_replay_ids) {
+  const bool by_position = options.identity.ByPosition();
+  if (options.identity.accept_replay_ids && !by_position) {
     decision.header_id = NewReplayId(letter);
-  } else if (!options.identity.ByPosition() && letter.error_class == kIdConflict) {
+  } else if (!by_position && letter.error_class == kIdConflict) {
     if (options.on_id_conflict == consumer::OnBad::kStop) {
       return Refuse(
           fmt::format("its content still says id {}, so it would conflict again and stop the "
@@ -60,11 +86,9 @@ ReplayDecision Decide(const StoredLetter& letter, const PipelineOptions& options
         "same",
         Printable(letter.record_id), row ? fmt::format(" (completed {})", RowText(*row)) : ""));
   }
-  if (row && !conflict && !Planted("replay_of_what_took_effect")) {
-    ReplayDecision decision = Refuse(fmt::format("id {} has taken effect: completed {}",
-                                                 Printable(letter.record_id), RowText(*row)));
-    decision.done = true;
-    return decision;
+  if (row && !conflict && !MayReplay(letter, options, as_new_id, *row) &&
+      !Planted("replay_of_what_took_effect")) {
+    return Done(letter, options, *row);
   }
   if (as_new_id) return AsNew(letter, options);
   if (letter.record_id.empty()) {

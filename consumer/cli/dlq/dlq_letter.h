@@ -65,7 +65,8 @@ bool Matches(const LetterFilter& filter, const StoredLetter& letter);
 // The record's own headers, as they were before it died (in their order).
 std::vector<consumer::HeaderView> OwnHeaders(const consumer::Record& record);
 
-// Whether the ledger has a row of its id, or of the id that a replay as a new record has.
+// Whether something was written for its id, as the ledger says, or of the id that a replay as a new
+// record has.
 enum class LetterEffect : std::uint8_t { kNone, kTaken, kUnknown };
 
 // One line: position, failed at, class, attempts, id, where it came from, error, effect.

@@ -86,7 +86,8 @@ tl::expected<std::vector<LetterEffect>, Error> EffectsOf(const consumer::Pipelin
   return ledger.Lookup(ids, kLookupLimit).map([&](const LedgerView::Rows& rows) {
     std::vector<LetterEffect> effects(letters.size(), LetterEffect::kNone);
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (rows[i]) effects[letter_of[i]] = LetterEffect::kTaken;
+      const bool taken = rows[i] && rows[i]->token != locking::Token();
+      if (taken) effects[letter_of[i]] = LetterEffect::kTaken;
     }
     return effects;
   });

@@ -198,7 +198,9 @@ tl::expected<std::vector<std::string>, Error> NewerChanges::Find(
     if (!found) return tl::unexpected(found.error());
     for (std::size_t i = begin; i < end; ++i) {
       const Change& change = (*changes)[i];
-      if (!(*found)[i - begin] && !MayBeForgotten(change)) continue;
+      const auto& row = (*found)[i - begin];
+      const bool written = row && row->token != locking::Token();
+      if (row ? !written : !MayBeForgotten(change)) continue;
       why[change.letter] =
           fmt::format("a newer change of the key was written: {}; {}", change.at.Text(), kInsist);
     }

@@ -55,7 +55,9 @@ class Judgement {
               "It will be read when it is written (and committed, if its producer is "
               "transactional)."};
     }
-    if (row_ != nullptr) return IsOther(row_->crc) ? Conflict() : ByRow();
+    if (IsDeadLetter()) return letter_ != nullptr ? ByLetter() : LetterIsGone();
+    if (row_ != nullptr && MadeNoRow()) return NoOutput();
+    if (row_ != nullptr && !GivesWay()) return IsOther(row_->crc) ? Conflict() : ByRow();
     if (letter_ != nullptr) return ByLetter();
     if (Known(facts_.record) != nullptr && Found(facts_.record) == nullptr) return NoSuchRecord();
     if (!facts_.no_id.empty()) return WithoutId();
@@ -86,6 +88,22 @@ class Judgement {
   }
   [[nodiscard]] bool IsOther(const std::optional<locking::ContentCrc>& content) const {
     return facts_.crc && content && locking::IsOtherContent(*facts_.crc, *content);
+  }
+  // By position, as the ledger says, and it was not replayed since.
+  [[nodiscard]] bool IsDeadLetter() const {
+    return by_position_ && row_ != nullptr && row_->token == locking::Token();
+  }
+  // The row says that nothing was written for a record of other content.
+  [[nodiscard]] bool GivesWay() const {
+    return row_->token == locking::Token() && facts_.crc && row_->crc && *facts_.crc != *row_->crc;
+  }
+  // It was done without a row of the table: so says its ledger row; or another content has the id,
+  // which would have been a conflict, and the offset is past it.
+  [[nodiscard]] bool MadeNoRow() const {
+    if (row_->token == locking::Token() && !GivesWay()) return true;
+    const bool conflict = letter_ != nullptr || options_.on_id_conflict == OnBad::kSkip;
+    return (IsOther(row_->crc) ? options_.handler.any() : GivesWay()) && past_ && !IsOwnRow() &&
+           !conflict;
   }
   // When the newest token in this state was drawn.
   [[nodiscard]] std::string Drawn(NodeState state) const {
@@ -150,21 +168,40 @@ class Judgement {
     return verdict;
   }
 
+  [[nodiscard]] Verdict NoOutput() const {
+    const std::string how = options_.handler.any() ? "the handler returned no row"
+                                                   : "no row is made of it (on_null_value: skip)";
+    if (IsOther(row_->crc) || GivesWay()) {
+      return {"no_output",
+              fmt::format("Done: {}. The ledger's row of its id is of another record ({}).", how,
+                          Printable(row_->source)),
+              "Nothing."};
+    }
+    return {"no_output",
+            fmt::format("Done: {}, so nothing was written for it (at {} by worker {}).", how,
+                        row_->completed_at, Printable(row_->worker)),
+            "Nothing. Another record with this id and the same content is skipped; one of other "
+            "content is processed."};
+  }
+
   [[nodiscard]] Verdict ByRow() const {
     const std::string at = row_->completed_at;
     const std::string worker = Printable(row_->worker);
     if (IsOwnRow() || facts_.position_from == PositionFrom::kLedgerRow) {
-      return {"done",
-              fmt::format("Done: its effect was committed at {}{}.{}", at,
-                          row_->crc ? " by worker " + worker : " or before",
-                          facts_.newer_row ? " Its row has a newer change now, by fence_by: that "
-                                             "one replaced it; or a newer change had been written "
-                                             "before, and this one had no effect."
-                                           : ""),
-              past_ || !group_known_
-                  ? fmt::format("Nothing. Another record with this id is skipped while {}.",
-                                HowLongKept())
-                  : OffsetFollows()};
+      return {
+          "done",
+          fmt::format("Done: its effect was committed at {}{}.{}", at,
+                      row_->crc                ? " by worker " + worker
+                      : options_.handler.any() ? " or before, unless the handler returned no row"
+                                               : " or before",
+                      facts_.newer_row ? " Its row has a newer change now, by fence_by: that "
+                                         "one replaced it; or a newer change had been written "
+                                         "before, and this one had no effect."
+                                       : ""),
+          past_ || !group_known_
+              ? fmt::format("Nothing. Another record with this id is skipped while {}.",
+                            HowLongKept())
+              : OffsetFollows()};
     }
     return {"duplicate",
             fmt::format("Another record with the same id{} took effect: {}, committed at {} by "
@@ -183,7 +220,7 @@ class Judgement {
     verdict.happened = fmt::format("It failed ({}: {}) and was published to {} at {}.",
                                    Printable(letter_->error_class), Printable(letter_->error),
                                    letter_->at().Text(), Printable(letter_->failed_at));
-    if (group_known_ && !past_) {
+    if (group_known_ && !past_ && !IsDeadLetter()) {
       verdict.next =
           "The offset is not past it: the worker may have ended between the publish and "
           "the commit. The next worker that reads it processes it again, so there may be a dead "
@@ -195,6 +232,14 @@ class Judgement {
           letter_->origin.where.topic, letter_->origin.where.partition, letter_->origin.offset);
     }
     return verdict;
+  }
+
+  [[nodiscard]] Verdict LetterIsGone() const {
+    return {"dead_lettered",
+            fmt::format("It became a dead letter at {}: nothing was written for it. The letter is "
+                        "not in the topic any more.",
+                        row_->completed_at),
+            "Nothing. fencepost forget takes it back, so that it is processed again."};
   }
 
   [[nodiscard]] Verdict NoSuchRecord() const {

@@ -78,6 +78,11 @@ std::string LedgerLine(const Facts& facts) {
   if (!*facts.row) return Cannot(facts.row->error());
   if (!**facts.row) return "no row of this id";
   const consumer::LedgerEntry& row = *Found(facts.row);
+  if (row.token == locking::Token()) {
+    return fmt::format("row of {} by {}, from {}{}: nothing was written for it", row.completed_at,
+                       Printable(row.worker), Printable(row.source),
+                       row.crc ? fmt::format(", checksum {:016x}", *row.crc) : ", a dead letter");
+  }
   if (!row.crc) {
     return fmt::format(
         "among the done offsets of its partition, last written at {} by {} under "

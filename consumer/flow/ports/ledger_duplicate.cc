@@ -6,11 +6,28 @@
 
 namespace fencepost::consumer {
 
+namespace {
+
+bool IsOther(const LedgerEntry& existing, locking::ContentCrc crc) {
+  return existing.crc && (locking::IsOtherContent(*existing.crc, crc) ||
+                          (Planted("other_rule_is_a_conflict") && *existing.crc != crc));
+}
+
+}  // namespace
+
+// By another rule, too: nothing speaks against processing it.
+bool GivesWay(const LedgerEntry& existing, locking::ContentCrc crc) {
+  return existing.token == locking::Token() && existing.crc && *existing.crc != crc &&
+         !Planted("filtered_record_takes_the_id");
+}
+
 WriteOutcome DuplicateOrConflict(const LedgerEntry& existing, const WriteItem& item,
-                                 std::string_view source) {
-  const bool other =
-      existing.crc && (locking::IsOtherContent(*existing.crc, item.crc) ||
-                       (Planted("other_rule_is_a_conflict") && *existing.crc != item.crc));
+                                 std::string_view source, bool makes_rows) {
+  const bool other = IsOther(existing, item.crc);
+  if (other && !makes_rows && !Planted("filtered_record_is_a_conflict")) {
+    return {.result = WriteResult::kNoOutput, .took_rows = false};
+  }
+  if (makes_rows && GivesWay(existing, item.crc)) return {.result = WriteResult::kNotWritten};
   if (other && !Planted("other_content_is_a_duplicate")) {
     return {.result = WriteResult::kIdConflict,
             .detail = fmt::format("the ledger holds {} from {}; this is {}", item.record_id,

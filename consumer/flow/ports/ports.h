@@ -97,7 +97,8 @@ struct WriteItem {
   // What the handler made of the record: one row a value, in order, and none is allowed (then only
   // the ledger has a row). nullptr: no handler, one row of the record's own value.
   const HandlerValues* values = nullptr;
-  // Kafka output: the record goes to the dead letter topic instead, in the same transaction.
+  // Kafka output: the record goes to the dead letter topic instead, in the same transaction. A
+  // ledger by position: it is there already; its offset is done, and nothing is written for it.
   const DeadLetter* dead_letter = nullptr;
   // The order chain it belongs to; 0: none, it has no order. Within a request the items of a chain
   // stand in their order. Nothing of a chain is written behind an item that the output refuses.
@@ -122,6 +123,8 @@ struct WriteRequest {
 
 enum class WriteResult : std::uint8_t {
   kCommitted,   // this call inserted the ledger row and the effect
+  kNoOutput,    // the record makes no row, or is a dead letter: nothing was written for it, and its
+                // id is free for another content or a replay (LedgerEntry::token)
   kOwnEarlier,  // the ledger row has this source: our own earlier commit; the effect is committed
   kFenced,      // the ledger row has a higher token: another, later holder wrote it; the effect is
                 // committed
@@ -133,6 +136,7 @@ enum class WriteResult : std::uint8_t {
   kNotWritten,  // nothing was written, for no fault of this record (an aborted transaction, or it
                 // is behind a refused record of its chain): again
 };
+// Nothing is left to be written for it.
 constexpr bool EffectIsWritten(WriteResult r) { return r <= WriteResult::kDuplicate; }
 
 struct WriteOutcome {
@@ -187,7 +191,9 @@ struct LookupBatch {
   std::vector<std::size_t> unread{};
 };
 
-// What the ledger knows of a record that is done. Of a position, which shares its row with others,
+// What the ledger knows of a record that is done. A token of 0, which nobody draws: nothing was
+// written for it. By id, such a row gives way to a record of other content; by position it is that
+// of a dead letter, and gives way to its replay. Of a position, which shares its row with others,
 // token and worker are those of the last write to its partition, which is this one's or a later
 // one; it was completed at `completed_at` or before; and its content is not known.
 struct LedgerEntry {

@@ -36,9 +36,11 @@ struct InFlight {
   bool passed_limiter = false;  // its dead letter has passed the DeadLetterLimiter
   bool handled = false;         // `values` are what the handler made of it
   bool tried_again = false;     // it was handled before, and those behind it may be since
+  bool letter_out = false;  // `letter` is published; its offset is still to be done in the ledger
   bool letter_refused = false;  // kPublishingDeadLetter: its topic did not take it, the last time
   bool to_advance = false;      // it is in the WorkList
   bool same_id_ahead = false;   // in its unit: it waits for the one with the same id before it
+  bool write_decides = false;   // its id took effect with other content, and it may make no row
   bool looking = false;         // kLocking: the ledger is asked, since its name is held
   int unjudged = 0;             // further rounds that found it held, while the ledger is asked
   std::uint32_t id_index = 0;   // in its unit: which id of the unit it has

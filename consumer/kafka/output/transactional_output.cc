@@ -352,8 +352,13 @@ KafkaOutput::Outcomes KafkaOutput::Committed(const WriteRequest& request) {
   }
   std::vector<WriteOutcome> outcomes(OutcomesOf(request));
   for (std::size_t i = 0; i < request.items.size(); ++i) {
-    if (left_out_[i]) outcomes[i].result = WriteResult::kNotWritten;
-    if (!left_out_[i] && request.items[i].dead_letter != nullptr) held_.Published(request.items[i]);
+    if (left_out_[i]) {
+      outcomes[i].result = WriteResult::kNotWritten;
+    } else if (request.items[i].dead_letter != nullptr) {
+      held_.Published(request.items[i]);
+    } else if (CountValues(request.items[i]) == 0) {
+      outcomes[i] = {.result = WriteResult::kNoOutput, .took_rows = false};
+    }
   }
   return outcomes;
 }

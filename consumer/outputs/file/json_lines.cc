@@ -100,6 +100,8 @@ const std::string& JsonLines::Fill(const std::vector<WriteItem>& items,
                      .detail = OneLine(done.error(), 1000),
                      .shown = OneLine(done.error(), 1000)};
       if (items[i].chain != 0) held.insert(items[i].chain);
+    } else if (text_.size() == begin) {
+      outcomes[i] = {.result = WriteResult::kNoOutput, .took_rows = false};
     }
   }
   return text_;

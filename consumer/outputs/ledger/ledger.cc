@@ -39,6 +39,7 @@ const LedgerTable& TableOfLedger(bool by_position) {
                                .columns = kIdColumns,
                                .key = "pipeline, record_id",
                                .updates = false,
+                               .written = "token <> 0",
                                .postgres = sql::postgres_ledger,
                                .mysql = sql::mysql_ledger,
                                .sqlite = sql::sqlite_ledger};
@@ -46,6 +47,7 @@ const LedgerTable& TableOfLedger(bool by_position) {
                                      .columns = kPositionColumns,
                                      .key = "pipeline, cluster, topic, partition",
                                      .updates = true,
+                                     .written = "1 = 1",
                                      .postgres = sql::postgres_positions,
                                      .mysql = sql::mysql_positions,
                                      .sqlite = sql::sqlite_positions};

@@ -4,7 +4,9 @@
 // The ledger holds one row for each record id whose effect is written, put there in the transaction
 // of the effect. Its primary key is what makes the effect happen once. Where ids are positions it
 // is another table, with one row a partition: the ranges of the offsets that are done, changed in
-// the transaction of their effects; the row's lock is what makes each effect happen once.
+// the transaction of their effects; the row's lock is what makes each effect happen once. A dead
+// letter's offset is done, too; beside it the first table has a row of its id with the token 0, so
+// that it can be replayed.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +34,9 @@ struct LedgerColumn {
 struct LedgerTable {
   std::string_view name;
   std::span<const LedgerColumn> columns;
-  std::string_view key;  // the columns of the primary key
-  bool updates = false;  // its rows are changed
+  std::string_view key;      // the columns of the primary key
+  bool updates = false;      // its rows are changed
+  std::string_view written;  // SQL: for this row something was written
   // What makes it.
   const char* postgres = nullptr;
   const char* mysql = nullptr;

@@ -9,6 +9,7 @@
 #include "consumer/outputs/ledger/refusal_search.h"
 #include "consumer/outputs/ledger/table_check.h"
 #include "consumer/record/text.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -124,7 +125,7 @@ LedgerOutput::Records LedgerOutput::Fresh(Known known, Outcomes& outcomes) const
       outcome = std::move(*known[record]);
       if (chain != 0 && outcome.result == WriteResult::kIdConflict) held.insert(chain);
     } else {
-      outcome.took_rows = rows_.takes_rows(record);
+      Took(record, outcome);
       fresh.push_back(record);
     }
   }
@@ -204,6 +205,29 @@ LedgerOutput::Answer<void> LedgerOutput::CheckLogs(const std::vector<WriteItem>&
   return changes_.BeforeWrite([this](const Parts& asked) { return Asked(ReadPositions(asked)); });
 }
 
+std::vector<std::size_t> LedgerOutput::Letters() const {
+  std::vector<std::size_t> letters;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    const WriteItem& item = rows_.item(record);
+    if (item.dead_letter != nullptr && ParsePositionId(item.record_id)) letters.push_back(record);
+  }
+  return letters;
+}
+
+std::vector<std::size_t> LedgerOutput::Replays() const {
+  std::vector<std::size_t> replays;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    const bool letter = rows_.item(record).dead_letter != nullptr;
+    if (changes_.replay(record) && !letter) replays.push_back(record);
+  }
+  return replays;
+}
+
+void LedgerOutput::Took(std::size_t record, WriteOutcome& outcome) const {
+  outcome.took_rows = rows_.takes_rows(record);
+  if (rows_.rows(record) == 0) outcome.result = WriteResult::kNoOutput;
+}
+
 OutputError LedgerOutput::Refusal(OutputError error, WriteFailure failure, std::string detail,
                                   std::optional<std::size_t> column, std::string_view type) const {
   error.failure = failure;
@@ -254,7 +278,32 @@ tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> LedgerOutput:
   const PositionLookup asked = ByPartition(ids);
   const auto rows = Asked(ReadPositions(asked.parts));
   if (!rows) return tl::unexpected(rows.error());
-  return memory_.Answer(asked, *rows);
+  auto entries = memory_.Answer(asked, *rows);
+  if (!entries) return entries;
+  return Asked(WithLetters(ids, std::move(*entries)));
+}
+
+// Of those that are done, which became dead letters. Asked later: one that was replayed meanwhile
+// is done all the same.
+LedgerOutput::Answer<LedgerOutput::Entries> LedgerOutput::WithLetters(
+    const std::vector<std::string>& ids, Entries entries) {
+  std::vector<std::string> done;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (!entries[i]) continue;
+    done.push_back(ids[i]);
+    places.push_back(i);
+  }
+  if (done.empty() || Planted("replay_finds_its_letter_done")) return entries;
+  auto letters = LookUpIds(done);
+  if (!letters) return tl::unexpected(letters.error());
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    auto& letter = (*letters)[i];
+    if (!letter || letter->token != locking::Token()) continue;
+    letter->crc.reset();
+    entries[places[i]] = std::move(letter);
+  }
+  return entries;
 }
 
 tl::expected<std::size_t, OutputError> LedgerOutput::Forget(const std::vector<std::string>& ids) {
@@ -272,7 +321,6 @@ tl::expected<std::size_t, OutputError> LedgerOutput::ForgetOffsets(const Positio
 
 tl::expected<std::size_t, OutputError> LedgerOutput::Prune(const PruneScope& scope,
                                                            std::size_t limit) {
-  if (terms_.by_position) return 0;  // a row a partition does not grow
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
   auto pruned = PruneIds(scope, limit);
   if (!pruned && pruned.error().failure == WriteFailure::kUnavailable) CloseAfter(pruned.error());

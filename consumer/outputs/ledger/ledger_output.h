@@ -80,7 +80,8 @@ class LedgerOutput : public Output {
   virtual Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) = 0;
   // One a part, with the done ones of its ranges, or all.
   virtual Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) = 0;
-  // Takes the parts' ranges out of what is done; how many offsets of them were.
+  // Takes the parts' ranges out of what is done, with the rows of their dead letters; how many
+  // offsets of them were.
   virtual Answer<std::size_t> TakeBack(const Parts& parts) = 0;
   virtual Answer<bool> HasTopic(const std::string& topic) = 0;
   // Whether the table has a higher fence than a row of rows_, under its key.
@@ -96,6 +97,16 @@ class LedgerOutput : public Output {
   // By position, before a transaction of rows_: fills changes_, and asks whether the logs of its
   // partitions are those that their rows know.
   Answer<void> CheckLogs(const std::vector<WriteItem>& items);
+  // By position, of rows_: dead letters whose ids are positions, and records that are read
+  // elsewhere than their ids say.
+  [[nodiscard]] std::vector<std::size_t> Letters() const;
+  [[nodiscard]] std::vector<std::size_t> Replays() const;
+  // This record of rows_ was new, and is written.
+  void Took(std::size_t record, WriteOutcome& outcome) const;
+  // The token of its ledger row.
+  [[nodiscard]] locking::Token TokenOf(std::size_t record) const {
+    return rows_.rows(record) == 0 ? locking::Token() : rows_.item(record).token;
+  }
   // `error` as what a transaction failed with. `column`: of its only row, the one that was refused,
   // of this type.
   [[nodiscard]] OutputError Refusal(OutputError error, WriteFailure failure, std::string detail,
@@ -129,6 +140,7 @@ class LedgerOutput : public Output {
   template <typename T>
   Answer<T> Asked(Answer<T> answer);
   Answer<std::optional<LostCommits>> FindLostCommits();
+  Answer<Entries> WithLetters(const std::vector<std::string>& ids, Entries entries);
 
   const std::size_t max_records_;
 };

@@ -14,7 +14,12 @@ namespace fencepost::consumer {
 
 void LostCommitDetector::Remember(locking::Now now, const std::vector<WriteItem>& items,
                                   const std::vector<WriteOutcome>& outcomes) {
-  const auto stands = [](const WriteOutcome& one) { return EffectIsWritten(one.result); };
+  // Where nothing was written, by itself or by whoever made the row that was found, nothing can be
+  // lost.
+  const auto stands = [](const WriteOutcome& one) {
+    return one.result == WriteResult::kCommitted ||
+           (EffectIsWritten(one.result) && one.stands != locking::Token());
+  };
   if (std::ranges::none_of(outcomes, stands)) return;
   if (commits_.size() == most_) {
     commits_.pop_front();

@@ -46,6 +46,12 @@ std::vector<std::size_t> Sort(std::vector<PositionPart>& parts) {
 
 }  // namespace
 
+std::string PositionPrefix(const PositionKey& key) {
+  std::string prefix = FormatPositionId({key.cluster, key.where.topic, key.where.partition, 0});
+  prefix.pop_back();
+  return prefix;
+}
+
 PositionLookup ByPartition(const std::vector<std::string>& ids) {
   PositionLookup lookup;
   std::size_t last = 0;
@@ -74,7 +80,8 @@ PositionPart PartOf(const PositionId& first, Offset last) {
 bool PositionBatch::AllArePositions(const std::vector<WriteItem>& items,
                                     std::vector<WriteOutcome>& outcomes) {
   const auto is_position = [](const WriteItem& item) {
-    return item.in_place || ParsePositionId(item.record_id).has_value();
+    return item.in_place || item.dead_letter != nullptr ||
+           ParsePositionId(item.record_id).has_value();
   };
   if (std::ranges::all_of(items, is_position)) return true;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -89,6 +96,7 @@ bool PositionBatch::AllArePositions(const std::vector<WriteItem>& items,
 void PositionBatch::Fill(const BatchRows& rows) {
   parts_.clear();
   places_.clear();
+  replays_.clear();
   read_in_.clear();
   items_.clear();
   std::size_t last = 0;
@@ -96,11 +104,13 @@ void PositionBatch::Fill(const BatchRows& rows) {
     const WriteItem& item = rows.item(record);
     const Record& read = *item.record;
     const PositionId place{item.cluster, item.where->topic, item.where->partition, read.offset};
-    const auto id = item.in_place ? place : ParsePositionId(item.record_id);
+    auto id = item.in_place ? place : ParsePositionId(item.record_id);
+    if (!id && item.dead_letter != nullptr) id = place;
     FENCEPOST_CHECK(id.has_value(), "an id that is no position");
     last = PartOf(*id, parts_, last);
     places_.push_back({last, id->offset});
     const bool in_place = place == *id;
+    replays_.push_back(!in_place);
     if (!in_place) {
       parts_[last].ranges.Add(id->offset, id->offset + 1);
       parts_[last].token = std::max(parts_[last].token, item.token);

@@ -29,6 +29,9 @@ struct PositionKey {
   auto operator<=>(const PositionKey&) const = default;
 };
 
+// What the ids of its positions begin with, up to the last slash.
+std::string PositionPrefix(const PositionKey& key);
+
 // Some of the records of one partition.
 struct PositionPart {
   PositionKey key;
@@ -56,8 +59,8 @@ PositionPart PartOf(const PositionId& first, Offset last);
 
 class PositionBatch {
  public:
-  // Whether the ids of all are positions. Else those without one get kBadRecord in `outcomes`, and
-  // the others kNotWritten.
+  // Whether the ids of all are positions, but for those of dead letters. Else those without one get
+  // kBadRecord in `outcomes`, and the others kNotWritten.
   static bool AllArePositions(const std::vector<WriteItem>& items,
                               std::vector<WriteOutcome>& outcomes);
   // All of `rows`, whose ids are positions.
@@ -66,12 +69,15 @@ class PositionBatch {
   // Of a record of the rows.
   [[nodiscard]] std::size_t part(std::size_t record) const { return places_[record].part; }
   [[nodiscard]] Offset offset(std::size_t record) const { return places_[record].offset; }
+  // It was read elsewhere than its id says.
+  [[nodiscard]] bool replay(std::size_t record) const { return replays_[record]; }
   // The items that change any of these parts: by their ids, or by where they were read.
   [[nodiscard]] std::vector<std::size_t> ItemsOf(const std::vector<std::size_t>& parts) const;
 
  private:
   std::vector<PositionPart> parts_;
   std::vector<PositionLookup::Place> places_;
+  std::vector<bool> replays_;         // by record
   std::vector<std::size_t> read_in_;  // by record: the part of where it was read
   std::vector<std::size_t> items_;    // by record
 };

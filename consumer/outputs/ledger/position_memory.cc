@@ -307,6 +307,11 @@ void PositionChanges::Narrow(const BatchRows& rows) {
   for (const PositionPart& part : parts()) before_.push_back(std::move(before[part.key]));
 }
 
+void PositionChanges::Reopen(std::size_t record) {
+  const Offset offset = batch_.offset(record);
+  before_[batch_.part(record)]->done.Remove(offset, offset + 1);
+}
+
 std::vector<PositionChanges::Change> PositionChanges::Changed(std::string_view now) const {
   std::vector<Change> changes;
   for (std::size_t i = 0; i < before_.size(); ++i) {

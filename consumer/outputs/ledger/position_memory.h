@@ -176,6 +176,7 @@ class PositionChanges {
   [[nodiscard]] const std::vector<PositionPart>& parts() const { return batch_.parts(); }
   [[nodiscard]] std::size_t part(std::size_t record) const { return batch_.part(record); }
   [[nodiscard]] Offset offset(std::size_t record) const { return batch_.offset(record); }
+  [[nodiscard]] bool replay(std::size_t record) const { return batch_.replay(record); }
 
   // Whether the logs of its partitions are those that their rows know (PositionMemory).
   tl::expected<void, OutputError> BeforeWrite(const PositionMemory::ReadRows& read) {
@@ -186,6 +187,8 @@ class PositionChanges {
   void OnLocked(std::vector<std::optional<PositionRow>> rows) { before_ = std::move(rows); }
   // Only these of its records are written after all.
   void Narrow(const BatchRows& rows);
+  // Its offset was done as that of a dead letter, which takes effect now.
+  void Reopen(std::size_t record);
   // What is to be said of a record that was done before; nullopt: it is new, and counts as done.
   [[nodiscard]] std::optional<WriteOutcome> DoneBefore(std::size_t record,
                                                        const WriteItem& item) const;

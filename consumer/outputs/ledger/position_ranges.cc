@@ -56,6 +56,12 @@ void PositionRanges::Remove(Offset begin, Offset end) {
   }
 }
 
+std::vector<PositionRange> PositionRanges::all() const {
+  std::vector<PositionRange> all;
+  for (const auto& [begin, end] : ranges_) all.push_back({begin, end});
+  return all;
+}
+
 bool PositionRanges::Contains(Offset offset) const {
   const auto behind = ranges_.upper_bound(offset);
   return behind != ranges_.begin() && offset < std::prev(behind)->second;

@@ -8,10 +8,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "consumer/record/record.h"
 
 namespace fencepost::consumer {
+
+struct PositionRange {
+  Offset begin = 0;
+  Offset end = 0;  // behind the last
+};
 
 class PositionRanges {
  public:
@@ -28,6 +34,7 @@ class PositionRanges {
   [[nodiscard]] Offset end() const {
     return ranges_.rbegin()->second;
   }  // behind the last; likewise
+  [[nodiscard]] std::vector<PositionRange> all() const;
   [[nodiscard]] bool Contains(Offset offset) const;
   [[nodiscard]] PositionRanges Minus(const PositionRanges& other) const;
   [[nodiscard]] std::uint64_t CountOffsets() const;

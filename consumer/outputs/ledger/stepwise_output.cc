@@ -5,6 +5,7 @@
 
 #include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/ledger/ledger.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 
@@ -20,7 +21,8 @@ StepwiseOutput::Answer<void> StepwiseOutput::Steps(Outcomes& outcomes) {
   auto known = terms_.by_position ? LockChanges() : LockRecords();
   if (!known) return tl::unexpected(known.error());
   const Records fresh = Fresh(std::move(*known), outcomes);
-  auto done = terms_.by_position ? StorePositions(changes_.Changed(Time())) : InsertIds(fresh);
+  auto done = terms_.by_position ? AddLetters() : InsertIds(fresh);
+  if (done && terms_.by_position) done = StorePositions(changes_.Changed(Time()));
   if (done) done = WriteEffects(fresh);
   if (!done) return done;
   for (const std::size_t place : lost_) outcomes[place].lost_to_newer = true;
@@ -33,13 +35,21 @@ StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::LockRecords() {
   const auto entries = LockIds(ids);
   if (!entries) return tl::unexpected(entries.error());
   Known known(rows_.size());
+  std::vector<std::string> replaced;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::size_t record = rows_.by_id()[i];
     const auto& entry = (*entries)[i];
     if (!entry) continue;
-    known[record] = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record));
+    auto outcome = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record),
+                                       rows_.rows(record) > 0);
+    if (outcome.result == WriteResult::kNotWritten) {
+      replaced.push_back(ids[i]);
+    } else {
+      known[record] = std::move(outcome);
+    }
   }
-  return known;
+  if (replaced.empty()) return known;
+  return DeleteNothingWritten(replaced).map([&](std::size_t) { return known; });
 }
 
 StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::LockChanges() {
@@ -51,11 +61,45 @@ StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::LockChanges() {
   }
   if (auto added = AddPositions(missing); !added) return tl::unexpected(added.error());
   changes_.OnLocked(std::move(*rows));
+  if (auto done = ReopenReplays(); !done) return tl::unexpected(done.error());
   Known known;
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     known.push_back(changes_.DoneBefore(record, rows_.item(record)));
   }
   return known;
+}
+
+// The offset of a dead letter that comes back is not done, and its row goes.
+StepwiseOutput::Answer<void> StepwiseOutput::ReopenReplays() {
+  Records replays = Replays();
+  std::erase_if(replays, [&](std::size_t record) {
+    return !changes_.DoneBefore(record, rows_.item(record));
+  });
+  if (replays.empty() || Planted("replay_finds_its_letter_done")) return {};
+  std::ranges::sort(replays, {}, [&](std::size_t record) { return rows_.item(record).record_id; });
+  std::vector<std::string> ids;
+  for (const std::size_t record : replays) ids.emplace_back(rows_.item(record).record_id);
+  const auto letters = LockIds(ids);
+  if (!letters) return tl::unexpected(letters.error());
+  for (std::size_t i = 0; i < replays.size(); ++i) {
+    const auto& letter = (*letters)[i];
+    if (letter && letter->token == locking::Token()) changes_.Reopen(replays[i]);
+  }
+  if (Planted("replayed_letter_stays")) return {};
+  return DeleteNothingWritten(ids).map([](std::size_t) {});
+}
+
+// Of those that were not done before. A row of the same id can be left of what was forgotten.
+StepwiseOutput::Answer<void> StepwiseOutput::AddLetters() {
+  Records letters = Letters();
+  std::erase_if(letters, [&](std::size_t record) {
+    return changes_.DoneBefore(record, rows_.item(record)).has_value();
+  });
+  if (letters.empty()) return {};
+  std::vector<std::string> ids;
+  for (const std::size_t record : letters) ids.emplace_back(rows_.item(record).record_id);
+  if (auto gone = DeleteNothingWritten(ids); !gone) return tl::unexpected(gone.error());
+  return InsertIds(letters);
 }
 
 StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::BeginApart() {
@@ -101,7 +145,9 @@ StepwiseOutput::Answer<std::optional<OutputError>> StepwiseOutput::WritePart() {
 
 StepwiseOutput::Answer<void> StepwiseOutput::EndApart() {
   if (terms_.by_position) {
-    if (auto stored = StorePositions(changes_.Changed(Time())); !stored) return stored;
+    auto stored = AddLetters();
+    if (stored) stored = StorePositions(changes_.Changed(Time()));
+    if (!stored) return stored;
   }
   return Commit();
 }
@@ -122,6 +168,11 @@ StepwiseOutput::Answer<std::size_t> StepwiseOutput::TakeBackSteps(const Parts& p
     std::optional<PositionRow>& row = (*rows)[i];
     const std::size_t taken = row ? consumer::TakeBack(parts[i].ranges, *row) : 0;
     gone += taken;
+    for (const PositionRange& range : parts[i].ranges.all()) {
+      if (!row) break;
+      if (auto done = ForgetLetters(parts[i].key, range); !done)
+        return tl::unexpected(done.error());
+    }
     if (taken > 0) changes.push_back({parts[i].key, std::move(*row)});
   }
   if (auto stored = StorePositions(changes); !stored) return tl::unexpected(stored.error());

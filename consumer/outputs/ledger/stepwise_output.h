@@ -22,9 +22,12 @@ class StepwiseOutput : public LedgerOutput {
   virtual Answer<void> Begin() = 0;
   virtual Answer<void> Commit() = 0;
   virtual Answer<void> Execute(const char* sql) = 0;  // of a savepoint
+  // By position these three are of dead letters.
   // As LookUpIds, under the rows' locks. The ids are in byte order.
   virtual Answer<Entries> LockIds(const std::vector<std::string>& ids) = 0;
   virtual Answer<void> InsertIds(const Records& fresh) = 0;
+  // Those of them whose rows have the token 0; how many.
+  virtual Answer<std::size_t> DeleteNothingWritten(const std::vector<std::string>& ids) = 0;
   // As ReadPositions, with all that is done of each partition.
   virtual Answer<PositionMemory::Rows> LockPositions(const Parts& parts) = 0;
   // Rows that LockPositions did not find. One that is there by now is an error.
@@ -32,6 +35,8 @@ class StepwiseOutput : public LedgerOutput {
   // Their `updated_at` is that of a row that was read, or Time().
   using Changes = std::vector<PositionChanges::Change>;
   virtual Answer<void> StorePositions(const Changes& changes) = 0;
+  // The rows with the token 0 of the ids in this range of a partition.
+  virtual Answer<void> ForgetLetters(const PositionKey& key, const PositionRange& range) = 0;
   [[nodiscard]] virtual std::string Time() const = 0;  // of this transaction
   // Of these records, in their order. Notes in lost_ those that lost to a higher fence.
   virtual Answer<void> WriteEffects(const Records& fresh) = 0;
@@ -59,6 +64,8 @@ class StepwiseOutput : public LedgerOutput {
   Answer<std::size_t> TakeBackSteps(const Parts& parts);
   Answer<Known> LockRecords();
   Answer<Known> LockChanges();
+  Answer<void> ReopenReplays();
+  Answer<void> AddLetters();
 
   std::string prune_from_;     // where the next window of pruning begins
   bool prune_behind_ = false;  // behind that time, not at it

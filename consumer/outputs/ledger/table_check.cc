@@ -230,12 +230,11 @@ class LedgerCheck : public Check {
       return Bad(facts_.name + " hides rows from this role by row level security",
                  "the ledger needs a role that sees every row");
     }
-    if (facts_.may_select && facts_.may_insert && (!ledger_.updates || facts_.may_update)) {
-      return {};
-    }
-    return Denied(ledger_.updates ? "read, update and insert into" : "read and insert into",
-                  facts_.name,
-                  ledger_.updates ? "SELECT, INSERT, UPDATE" : "SELECT, INSERT, DELETE");
+    const bool changes = ledger_.updates ? facts_.may_update : facts_.may_delete;
+    if (facts_.may_select && facts_.may_insert && changes) return {};
+    return Denied(
+        ledger_.updates ? "read, update and insert into" : "read, insert into and delete from",
+        facts_.name, ledger_.updates ? "SELECT, INSERT, UPDATE" : "SELECT, INSERT, DELETE");
   }
 
  private:
@@ -318,23 +317,33 @@ class Tables {
     return CheckTable(**facts, shape, terms_);
   }
 
+  // By position: and the table of the dead letters' ids.
   Checked Ledger() {
-    auto facts = catalogue_.ReadLedger(ledger_);
+    if (auto fine = Ledger(ledger_); !fine || !asked_.by_position) return fine;
+    return Ledger(TableOfLedger(/*by_position=*/false));
+  }
+
+ private:
+  Checked Ledger(const LedgerTable& ledger) {
+    auto facts = catalogue_.ReadLedger(ledger);
     if (!facts) return tl::unexpected(facts.error());
     const bool there = facts->has_value();
     if (there) {
-      if (auto fine = Usable(**facts); !fine) return fine;
+      if (auto fine = Usable(**facts, ledger); !fine) return fine;
     } else if (asked_.missing == MissingLedger::kGone) {
-      return tl::unexpected(LedgerGone(ledger_.name, terms_.where));
+      return tl::unexpected(LedgerGone(ledger.name, terms_.where));
     }
-    if (auto fine = NoOtherRows(there); !fine || there) return fine;
+    if (&ledger == &ledger_) {
+      if (auto fine = NoOtherRows(there); !fine) return fine;
+    }
+    if (there) return {};
     if (asked_.missing == MissingLedger::kTell) {
-      return tl::unexpected(LedgerMissing(ledger_.name, terms_.where, terms_.ledger_file));
+      return tl::unexpected(LedgerMissing(ledger.name, terms_.where, terms_.ledger_file));
     }
-    if (auto created = catalogue_.CreateLedger(ledger_); !created) {
+    if (auto created = catalogue_.CreateLedger(ledger); !created) {
       OutputError error = std::move(created.error());
       error.error.what = fmt::format("the ledger {} is missing and could not be created: {}",
-                                     ledger_.name, error.error.what);
+                                     ledger.name, error.error.what);
       const bool refused =
           error.error.code == "output_denied" || error.error.code == "output_schema";
       if (refused && !terms_.ledger_file.empty()) {
@@ -342,16 +351,15 @@ class Tables {
       }
       return tl::unexpected(std::move(error));
     }
-    facts = catalogue_.ReadLedger(ledger_);
+    facts = catalogue_.ReadLedger(ledger);
     if (!facts) return tl::unexpected(facts.error());
     if (!*facts) {
       return tl::unexpected(SchemaError(terms_.where, "the ledger was created but is not found",
                                         "check the role's search_path"));
     }
-    return Usable(**facts);
+    return Usable(**facts, ledger);
   }
 
- private:
   // A crash, or another transaction, would part the effects from the ledger's rows.
   [[nodiscard]] Checked IsSafe(const TableFacts& facts) const {
     if (!asked_.exactly_once || !facts.unsafe) return {};
@@ -361,19 +369,19 @@ class Tables {
                                       facts.unsafe->hint + ", or write guarantee: at-least-once"));
   }
 
-  [[nodiscard]] Checked Usable(const TableFacts& facts) const {
+  [[nodiscard]] Checked Usable(const TableFacts& facts, const LedgerTable& ledger) const {
     if (auto safe = IsSafe(facts); !safe) return safe;
-    return CheckLedger(facts, ledger_, terms_);
+    return CheckLedger(facts, ledger, terms_);
   }
 
   // `own`: the ledger that is read is there.
   Checked NoOtherRows(bool own) {
     if (own) {
-      const auto rows = catalogue_.HasRows(ledger_.name, asked_.pipeline);
+      const auto rows = catalogue_.HasRows(ledger_, asked_.pipeline);
       if (!rows) return tl::unexpected(rows.error());
       if (*rows) return {};
     }
-    const auto other = catalogue_.HasRows(TableOfLedger(!asked_.by_position).name, asked_.pipeline);
+    const auto other = catalogue_.HasRows(TableOfLedger(!asked_.by_position), asked_.pipeline);
     if (!other) return tl::unexpected(other.error());
     if (!*other) return {};
     return tl::unexpected(OtherRowsLeft(asked_.pipeline, terms_.where, asked_.by_position));

@@ -89,9 +89,9 @@ class Catalogue {
   virtual std::string WhyMissing(const Name& /*name*/) { return ""; }
   virtual Facts ReadLedger(const LedgerTable& ledger) = 0;
   virtual Answer<void> CreateLedger(const LedgerTable& ledger) = 0;
-  // Whether this ledger has a row of the pipeline. One that is missing, or that this role may not
-  // read, has none.
-  virtual Answer<bool> HasRows(std::string_view ledger, const std::string& pipeline) = 0;
+  // Whether this ledger has a row of the pipeline for which something was written. One that is
+  // missing, or that this role may not read, has none.
+  virtual Answer<bool> HasRows(const LedgerTable& ledger, const std::string& pipeline) = 0;
 
   std::vector<std::string> advice;  // AdviseOnTable, of LearnTables
 };

@@ -37,7 +37,7 @@ MysqlOutput::Answer<void> MysqlOutput::InsertIds(const Records& fresh) {
                     [this](std::size_t record) { return rows_.item(record).record_id; });
   for (std::size_t begin = 0; begin < sorted.size(); begin += kRows) {
     const bool optional = Planted("mysql_ledger_row_is_optional");
-    std::string sql = (optional ? "INSERT IGNORE INTO " : "INSERT INTO ") + target_.ledger +
+    std::string sql = (optional ? "INSERT IGNORE INTO " : "INSERT INTO ") + target_.ids +
                       " (pipeline, record_id, token, worker, source, content_crc, completed_at)"
                       " VALUES ";
     for (std::size_t i = begin; i < std::min(sorted.size(), begin + kRows); ++i) {
@@ -47,7 +47,7 @@ MysqlOutput::Answer<void> MysqlOutput::InsertIds(const Records& fresh) {
       sql += ", ";
       AppendBytes(item.record_id, sql);
       fmt::format_to(std::back_inserter(sql), ", {}, ",
-                     static_cast<std::int64_t>(item.token.value()));
+                     static_cast<std::int64_t>(TokenOf(sorted[i]).value()));
       AppendText(worker_, sql);
       sql += ", ";
       AppendText(rows_.source(sorted[i]), sql);
@@ -66,7 +66,7 @@ MysqlOutput::Answer<MysqlOutput::Entries> MysqlOutput::SelectIds(
     const auto rows =
         Ask("SELECT record_id, token, content_crc, worker, source,"
             " concat(left(date_format(completed_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') FROM " +
-            target_.ledger + " WHERE " + OfIds(ids, begin, end).append(how));
+            target_.ids + " WHERE " + OfIds(ids, begin, end).append(how));
     if (!rows) return tl::unexpected(rows.error());
     std::unordered_map<std::string_view, LedgerEntry> found;
     for (const auto& row : *rows) {
@@ -85,11 +85,12 @@ MysqlOutput::Answer<MysqlOutput::Entries> MysqlOutput::SelectIds(
   return entries;
 }
 
-MysqlOutput::Answer<std::size_t> MysqlOutput::ForgetIds(const std::vector<std::string>& ids) {
+MysqlOutput::Answer<std::size_t> MysqlOutput::DeleteIds(const std::vector<std::string>& ids,
+                                                        std::string_view which) {
   std::size_t gone = 0;
   for (std::size_t begin = 0; begin < ids.size(); begin += kRows) {
-    const auto done = Run("DELETE FROM " + target_.ledger + " WHERE " +
-                          OfIds(ids, begin, std::min(ids.size(), begin + kRows)));
+    const auto done = Run("DELETE FROM " + target_.ids + " WHERE " +
+                          OfIds(ids, begin, std::min(ids.size(), begin + kRows)).append(which));
     if (!done) return tl::unexpected(done.error());
     gone += connection_.affected();
   }
@@ -114,7 +115,7 @@ MysqlOutput::Answer<void> MysqlOutput::VisitOldRows(std::chrono::seconds keep,
   const auto rows = Ask(fmt::format(
       "SELECT record_id, source, completed_at FROM {} WHERE pipeline = {} AND completed_at {} {}"
       " AND completed_at < now(6) - INTERVAL {} SECOND ORDER BY completed_at LIMIT {}",
-      target_.ledger, Quoted(pipeline_), behind ? ">" : ">=",
+      target_.ids, Quoted(pipeline_), behind ? ">" : ">=",
       Quoted(from.empty() ? "1000-01-01 00:00:00" : from), keep.count(), kPruneWindow));
   if (!rows) return tl::unexpected(rows.error());
   for (const auto& row : *rows) {
@@ -126,7 +127,7 @@ MysqlOutput::Answer<void> MysqlOutput::VisitOldRows(std::chrono::seconds keep,
 MysqlOutput::Answer<std::size_t> MysqlOutput::DeleteRows(const std::vector<OldRow>& rows) {
   std::string sql =
       fmt::format("DELETE FROM {} WHERE pipeline = {} AND (record_id, completed_at) IN (",
-                  target_.ledger, Quoted(pipeline_));
+                  target_.ids, Quoted(pipeline_));
   for (const OldRow& row : rows) {
     sql += &row == &rows.front() ? "(" : ", (";
     AppendBytes(row.id, sql);

@@ -115,7 +115,13 @@ class MysqlOutput final : public StepwiseOutput {
     return SelectIds(ids, "");
   }
   Answer<Entries> SelectIds(const std::vector<std::string>& ids, std::string_view how);
-  Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
+  Answer<std::size_t> DeleteIds(const std::vector<std::string>& ids, std::string_view which);
+  Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override {
+    return DeleteIds(ids, "");
+  }
+  Answer<std::size_t> DeleteNothingWritten(const std::vector<std::string>& ids) override {
+    return DeleteIds(ids, " AND token = 0");
+  }
   Answer<void> VisitOldRows(std::chrono::seconds keep, const std::string& from, bool behind,
                             const std::function<bool(OldRow)>& visit) override;
   Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) override;
@@ -128,6 +134,7 @@ class MysqlOutput final : public StepwiseOutput {
   Answer<PositionMemory::Rows> LockPositions(const Parts& parts) override;
   Answer<void> AddPositions(const std::vector<PositionKey>& keys) override;
   Answer<void> StorePositions(const Changes& changes) override;
+  Answer<void> ForgetLetters(const PositionKey& key, const PositionRange& range) override;
   [[nodiscard]] std::string Time() const override { return ""; }  // the server's
   // "INSERT … VALUES (…), (…)" of these, "" of none.
   template <typename Rows, typename Append>

@@ -115,4 +115,16 @@ MysqlOutput::Answer<void> MysqlOutput::StorePositions(const Changes& changes) {
              " updated_at = VALUES(updated_at)");
 }
 
+// Numbers only are behind a prefix that ends with its last slash.
+MysqlOutput::Answer<void> MysqlOutput::ForgetLetters(const PositionKey& key,
+                                                     const PositionRange& range) {
+  const std::string prefix = PositionPrefix(key);
+  std::string sql = "DELETE FROM " + target_.ids + " WHERE pipeline = " + Quoted(pipeline_) +
+                    " AND token = 0 AND record_id > ";
+  AppendBytes(prefix, sql);
+  AppendBytes(prefix.substr(0, prefix.size() - 1) + '0', sql += " AND record_id < ");
+  return Run(fmt::format("{} AND cast(substring(record_id, {}) AS unsigned) BETWEEN {} AND {}", sql,
+                         prefix.size() + 1, range.begin, range.end - 1));
+}
+
 }  // namespace fencepost::consumer

@@ -41,9 +41,10 @@ class MysqlCatalogue final : public Catalogue {
     return {};
   }
 
-  Answer<bool> HasRows(std::string_view ledger, const std::string& pipeline) override {
-    const auto rows = connection_.Query("SELECT 1 FROM " + LedgerName(ledger) +
-                                        " WHERE pipeline = " + Quoted(pipeline) + " LIMIT 1");
+  Answer<bool> HasRows(const LedgerTable& ledger, const std::string& pipeline) override {
+    const auto rows =
+        connection_.Query(fmt::format("SELECT 1 FROM {} WHERE pipeline = {} AND {} LIMIT 1",
+                                      LedgerName(ledger.name), Quoted(pipeline), ledger.written));
     if (rows) return !rows->empty();
     if (rows.error().code == kNoTable || rows.error().code == kDenied) return false;
     return tl::unexpected(ToOutputError(rows.error(), connection_.where()));
@@ -166,6 +167,7 @@ tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
   if (!places) return tl::unexpected(places.error());
   MysqlTarget target{.table = catalogue.table(),
                      .ledger = catalogue.LedgerName(TableOfLedger(terms.by_position).name),
+                     .ids = catalogue.LedgerName(kLedgerTable),
                      .columns = {}};
   for (const std::size_t place : *places) target.columns.push_back(catalogue.column(place));
   target.advice = std::move(catalogue.advice);

@@ -27,7 +27,8 @@ struct MysqlColumn {
 
 struct MysqlTarget {
   std::string table;                 // quoted
-  std::string ledger;                // likewise
+  std::string ledger;                // likewise: fencepost_ledger, by position fencepost_positions
+  std::string ids;                   // likewise: fencepost_ledger
   std::vector<MysqlColumn> columns;  // in the order of the shape's
   std::vector<std::string> advice{};
 };

@@ -18,9 +18,9 @@ bool IsOfLedger(const PgFailure& failure) {
          failure.text.find("fencepost: the ledger took") != std::string::npos;
 }
 
-// postgres_rest told it, in the third place after BEGIN and the write.
-bool IsIdConflict(const PgFailure& failure) {
-  return failure.kind == PgFailure::Kind::kServer && failure.answered == 2 &&
+// postgres_rest told it, the last of these steps and BEGIN.
+bool IsIdConflict(const PgFailure& failure, std::size_t steps) {
+  return failure.kind == PgFailure::Kind::kServer && failure.answered == steps &&
          failure.sqlstate == kOtherContentState;
 }
 
@@ -92,6 +92,13 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
     const std::vector<Oid> keys{kTextOid, kTextArrayOid, kTextArrayOid, kInt8ArrayOid};
     prepare(insert_statement_, "fencepost_insert",
             ForLedger(target_, sql::postgres_insert_positions), keys);
+    std::vector<Oid> records{kTextOid,      kTextArrayOid, kTextArrayOid,
+                             kTextArrayOid, kInt8ArrayOid, kInt8ArrayOid};
+    prepare(reopen_statement_, "fencepost_reopen",
+            ForLedger(target_, sql::postgres_reopen_positions), records);
+    records.insert(records.end(), {kTextOid, kTextArrayOid, kInt8ArrayOid});
+    prepare(letters_statement_, "fencepost_letters", ForLedger(target_, sql::postgres_add_letters),
+            records);
     prepare(lock_statement_, "fencepost_lock", ForLedger(target_, sql::postgres_lock_positions),
             keys);
     std::vector<Oid> ranges = keys;
@@ -101,6 +108,8 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
   } else {
     prepare(rest_statement_, "fencepost_rest", ForLedger(target_, sql::postgres_rest),
             {kTextOid, kBoolOid});
+    prepare(replace_statement_, "fencepost_replace", ForLedger(target_, sql::postgres_replace),
+            {kTextOid, kTextArrayOid, kInt8ArrayOid, kInt8ArrayOid});
   }
   if (!done || !shape_->deletes()) return done;
   // A deletion looks its rows up, and a plan made while the table was small would read all of it.
@@ -115,17 +124,33 @@ PostgresOutput::Answer<void> PostgresOutput::WriteRows(Outcomes& outcomes) {
   const auto written = WriteNew(outcomes);
   if (!written) return tl::unexpected(written.error());
   if (*written) return {};
+  return WriteAny(outcomes);
+}
+
+PostgresOutput::Answer<void> PostgresOutput::WriteAny(Outcomes& outcomes) {
   // Another content under the id of a chained record rolls all of it back.
   bool chained = false;
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     chained = chained || rows_.item(record).chain != 0;
   }
-  const auto answers = connection_.Transact(
-      {FilledWrite(Ids::kAny),
-       {rest_statement_.c_str(), {{.data = pipeline_.c_str()}, {.data = chained ? "t" : "f"}}}});
-  if (answers) return Judge(*answers, outcomes);
-  if (IsIdConflict(answers.error())) return Conflicts(outcomes);
-  return tl::unexpected(Refused(answers.error()));
+  std::vector<PgConnection::Step> steps{
+      FilledWrite(Ids::kAny),
+      {rest_statement_.c_str(), {{.data = pipeline_.c_str()}, {.data = chained ? "t" : "f"}}}};
+  const bool replaces = replacing_ > 0;
+  if (replaces) {
+    steps.insert(steps.begin(), ReplaceStep());
+  }
+  const auto answers = connection_.Transact(steps);
+  if (!answers) {
+    if (IsIdConflict(answers.error(), steps.size())) return Conflicts(outcomes, replaces);
+    return tl::unexpected(Refused(answers.error()));
+  }
+  if (replaces) {
+    const bool any = PgNumber<std::size_t>(PQcmdTuples(answers->front().get())) > 0;
+    if (any) careful_ = kCarefulFor;
+    replacing_ = any ? kCarefulFor : replacing_ - 1;
+  }
+  return Judge((*answers)[steps.size() - 2], answers->back(), outcomes);
 }
 
 // What the server refuses here says nothing of any record, and the transaction that follows at once
@@ -155,12 +180,20 @@ PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::BeginApart() {
   const auto entries = LookUpIds(ids);
   if (!entries) return tl::unexpected(entries.error());
   Known known(rows_.size());
+  std::vector<PgConnection::Step> steps;
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     const auto& entry = (*entries)[record];
-    if (entry)
-      known[record] = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record));
+    if (!entry) continue;
+    auto outcome = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record),
+                                       rows_.rows(record) > 0);
+    if (outcome.result != WriteResult::kNotWritten) {
+      known[record] = std::move(outcome);
+    } else if (steps.empty()) {
+      (void)FilledWrite(Ids::kNew);  // its arrays
+      steps.push_back(ReplaceStep());
+    }
   }
-  auto begun = connection_.BeginApart({});
+  auto begun = connection_.BeginApart(steps);
   if (!begun) return tl::unexpected(Refused(begun.error()));
   if (std::ranges::any_of(known, [](const auto& one) { return one.has_value(); })) {
     auto logged = connection_.Query("SELECT pg_logical_emit_message(true, 'fencepost', '')");
@@ -192,12 +225,20 @@ PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
 PostgresOutput::Answer<void> PostgresOutput::EndApart() {
   std::vector<PgConnection::Step> steps;
   if (terms_.by_position) {
+    AddLetters(steps);
     rows_.Select({});
     steps.push_back(FilledPositionWrite(Ranges::kDone));
   }
   const auto done = connection_.CommitApart(steps);
   if (!done) return tl::unexpected(Refused(done.error()));
   return {};
+}
+
+// Of the arrays of FilledWrite.
+PgConnection::Step PostgresOutput::ReplaceStep() const {
+  return {
+      replace_statement_.c_str(),
+      {{.data = pipeline_.c_str()}, arrays_[0].Param(), arrays_[1].Param(), arrays_[3].Param()}};
 }
 
 void PostgresOutput::RollBack() {
@@ -232,7 +273,7 @@ PgConnection::Step PostgresOutput::FilledWrite(Ids ids) {
   for (std::size_t record = 0; record < length; ++record) {
     const WriteItem& item = rows_.item(record);
     arrays_[0].Add(item.record_id);
-    arrays_[1].Add(item.token.value());
+    arrays_[1].Add(TokenOf(record).value());
     arrays_[2].Add(rows_.source(record));
     arrays_[3].Add(item.crc);
   }
@@ -285,7 +326,7 @@ void PostgresOutput::AddRows(PgConnection::Step& write) {
 void PostgresOutput::TakeRows(const PgResult& write, Outcomes& outcomes) const {
   std::vector<std::size_t> records;  // by row
   for (std::size_t record = 0; record < rows_.size(); ++record) {
-    outcomes[rows_.index(record)].took_rows = rows_.takes_rows(record);
+    Took(record, outcomes[rows_.index(record)]);
     if (shape_->fence) records.insert(records.end(), rows_.rows(record), record);
   }
   if (!shape_->fence || PQntuples(write.get()) == 0) return;
@@ -298,10 +339,9 @@ void PostgresOutput::TakeRows(const PgResult& write, Outcomes& outcomes) const {
   }
 }
 
-PostgresOutput::Answer<void> PostgresOutput::Judge(const std::vector<PgResult>& answers,
+PostgresOutput::Answer<void> PostgresOutput::Judge(const PgResult& write, const PgResult& rest,
                                                    Outcomes& outcomes) {
-  const PgResult& rest = answers[1];
-  const auto inserted = PgNumber<std::size_t>(PgText(answers[0], 0, 0));
+  const auto inserted = PgNumber<std::size_t>(PgText(write, 0, 0));
   const auto others = static_cast<std::size_t>(PQntuples(rest.get()));
   if (inserted + others != rows_.size()) {
     return tl::unexpected(OutputError{
@@ -313,7 +353,7 @@ PostgresOutput::Answer<void> PostgresOutput::Judge(const std::vector<PgResult>& 
   }
   if (others > 0) careful_ = kCarefulFor;
   if (careful_ > 0) --careful_;
-  TakeRows(answers[0], outcomes);
+  TakeRows(write, outcomes);
   for (int r = 0; r < PQntuples(rest.get()); ++r) {
     const auto row = rows_.Find(PgText(rest, r, 0));
     if (!row || PQgetisnull(rest.get(), r, 1) != 0) {
@@ -323,15 +363,16 @@ PostgresOutput::Answer<void> PostgresOutput::Judge(const std::vector<PgResult>& 
         DuplicateOrConflict({.token = locking::Token(PgNumber<std::uint64_t>(PgText(rest, r, 1))),
                              .crc = PgNumber<locking::ContentCrc>(PgText(rest, r, 3)),
                              .source = std::string(PgText(rest, r, 2))},
-                            rows_.item(*row), rows_.source(*row));
+                            rows_.item(*row), rows_.source(*row), rows_.rows(*row) > 0);
   }
   return {};
 }
 
 // The transaction met a row with another content under one of its ids, and was rolled back, so that
 // nothing of that record's chain takes effect behind it. Which ids those are is looked up now;
-// whatever else is meanwhile, the write of the others finds it.
-PostgresOutput::Answer<void> PostgresOutput::Conflicts(Outcomes& outcomes) {
+// whatever else is meanwhile, the write of the others finds it. Rows that give way are deleted from
+// then on, before the write.
+PostgresOutput::Answer<void> PostgresOutput::Conflicts(Outcomes& outcomes, bool replaced) {
   std::vector<std::string> ids;
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     ids.emplace_back(rows_.item(record).record_id);
@@ -339,18 +380,27 @@ PostgresOutput::Answer<void> PostgresOutput::Conflicts(Outcomes& outcomes) {
   const auto entries = Lookup(ids);
   if (!entries) return tl::unexpected(entries.error());
   bool found = false;
+  bool gives_way = false;
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     WriteOutcome& outcome = outcomes[rows_.index(record)];
     const auto& entry = (*entries)[record];
-    outcome.result = WriteResult::kNotWritten;
-    if (!entry || !entry->crc || !locking::IsOtherContent(*entry->crc, rows_.item(record).crc)) {
+    outcome = {.result = WriteResult::kNotWritten};
+    if (!entry) continue;
+    auto known = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record),
+                                     rows_.rows(record) > 0);
+    gives_way = gives_way || known.result == WriteResult::kNotWritten;
+    if (known.result != WriteResult::kIdConflict && known.result != WriteResult::kNoOutput)
       continue;
-    }
-    outcome = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record));
+    outcome = std::move(known);
     found = true;
   }
+  if (gives_way) replacing_ = kCarefulFor;
   if (found) return {};
-  return RowIsGone(/*at_once=*/true);
+  if (!gives_way || replaced) return RowIsGone(/*at_once=*/true);
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    outcomes[rows_.index(record)] = {};
+  }
+  return WriteAny(outcomes);
 }
 
 PostgresOutput::Answer<bool> PostgresOutput::FindsNewer() {

@@ -114,10 +114,14 @@ class PostgresOutput final : public LedgerOutput {
   [[nodiscard]] PgConnection::Step WriteStep(Ids ids) const;
   [[nodiscard]] PgConnection::Step FilledWrite(Ids ids);  // by id
   void AddRows(PgConnection::Step& write);
+  [[nodiscard]] PgConnection::Step ReplaceStep() const;
   // `write`: the answer of the write.
   void TakeRows(const PgResult& write, Outcomes& outcomes) const;
-  Answer<void> Judge(const std::vector<PgResult>& answers, Outcomes& outcomes);
-  Answer<void> Conflicts(Outcomes& outcomes);
+  // All of rows_, where any id may be known.
+  Answer<void> WriteAny(Outcomes& outcomes);
+  Answer<void> Judge(const PgResult& write, const PgResult& rest, Outcomes& outcomes);
+  // `replaced`: the rows that give way were deleted in that transaction.
+  Answer<void> Conflicts(Outcomes& outcomes, bool replaced);
   [[nodiscard]] tl::unexpected<OutputError> RowIsGone(bool at_once) const;
 
   // --- by position ---
@@ -133,6 +137,13 @@ class PostgresOutput final : public LedgerOutput {
   [[nodiscard]] std::vector<PgConnection::Step> LockSteps() const;
   // The first four arrays.
   void FillKeys(const Parts& parts);
+  // Of dead letters or replays: ids, clusters, topics, partitions, offsets; sources, checksums.
+  using RecordArrays = std::array<BinaryArray, 7>;
+  void FillRecords(const std::vector<std::size_t>& records, RecordArrays& arrays) const;
+  [[nodiscard]] std::vector<PgParam> RecordParams(const RecordArrays& arrays) const;
+  // What comes between the lock and the write.
+  void AddReplays(std::vector<PgConnection::Step>& steps);
+  void AddLetters(std::vector<PgConnection::Step>& steps);
   [[nodiscard]] tl::unexpected<OutputError> PositionsRefused(PgFailure failure);
 
   // The pipeline, and the first `arrays` of arrays_.
@@ -158,12 +169,17 @@ class PostgresOutput final : public LedgerOutput {
   };
   std::array<WriteNames, 2> write_statements_;  // by Ids
   std::string rest_statement_;                  // its name
+  std::string replace_statement_;               // likewise
   // By id: so many transactions are to be written as if any id could be known. Those that come
   // again (after a restart, from a topic that is read anew) come many at a time.
   std::size_t careful_ = 0;
+  // Likewise: in so many of them, rows that give way (GivesWay) are deleted first.
+  std::size_t replacing_ = 0;
   // By position: the names of the statements before the write, and whether a row may be missing.
   std::string insert_statement_, lock_statement_, read_statement_;
+  std::string reopen_statement_, letters_statement_;
   bool insert_ = false;
+  RecordArrays replays_, letters_;
   // The ledger's: by id four, record ids, tokens, sources and checksums; by position eight,
   // clusters, topics and partitions, ranges, tokens and anchors, then the records' parts and
   // offsets. From kRowArrays on those of the rows, from kCellArrays on one a column; the last says

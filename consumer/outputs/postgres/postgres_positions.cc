@@ -1,7 +1,9 @@
 // The ledger by position in PostgreSQL: a row a partition, whose `done` is an int8multirange.
 //
 // A transaction has these statements, sent in one go: rows are inserted where there are none yet;
-// all rows of the batch are locked, in the order of their keys; then the write (postgres_sql.h).
+// all rows of the batch are locked, in the order of their keys; the offsets of dead letters that
+// come back are taken out of what is done, and new dead letters get their rows; then the write
+// (postgres_sql.h).
 // The lock is a statement of its own, so that the write's snapshot is taken with the lock in hand:
 // it sees all that the writer before it committed, in every table.
 #include <string_view>
@@ -11,6 +13,7 @@
 #include "consumer/outputs/postgres/postgres_output.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -107,6 +110,7 @@ PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::LockPositions() {
   if (auto filled = FillPositions(); !filled) return tl::unexpected(filled.error());
   FillKeys(changes_.parts());
   std::vector<PgConnection::Step> steps = LockSteps();
+  AddReplays(steps);
   steps.push_back({read_statement_.c_str(), Params(4)});
   auto answers = connection_.BeginApart(steps);
   if (!answers) return PositionsRefused(std::move(answers.error()));
@@ -123,10 +127,57 @@ PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::LockPositions() {
   return known;
 }
 
+void PostgresOutput::FillRecords(const std::vector<std::size_t>& records,
+                                 RecordArrays& arrays) const {
+  auto& [ids, clusters, topics, partitions, offsets, sources, checksums] = arrays;
+  for (BinaryArray* texts : {&ids, &clusters, &topics, &sources}) {
+    texts->Begin(kTextOid, records.size());
+  }
+  for (BinaryArray* numbers : {&partitions, &offsets, &checksums}) {
+    numbers->Begin(kInt8Oid, records.size());
+  }
+  for (const std::size_t record : records) {
+    const PositionKey& key = changes_.parts()[changes_.part(record)].key;
+    ids.Add(rows_.item(record).record_id);
+    clusters.Add(std::string_view(key.cluster));
+    topics.Add(std::string_view(key.where.topic));
+    partitions.Add(static_cast<std::uint64_t>(key.where.partition));
+    offsets.Add(static_cast<std::uint64_t>(changes_.offset(record)));
+    sources.Add(rows_.source(record));
+    checksums.Add(rows_.item(record).crc);
+  }
+}
+
+std::vector<PgParam> PostgresOutput::RecordParams(const RecordArrays& arrays) const {
+  std::vector<PgParam> params{PgParam{.data = pipeline_.c_str()}};
+  for (std::size_t i = 0; i < 5; ++i) params.push_back(arrays[i].Param());
+  return params;
+}
+
+void PostgresOutput::AddReplays(std::vector<PgConnection::Step>& steps) {
+  const std::vector<std::size_t> replays = Replays();
+  if (replays.empty() || Planted("replay_finds_its_letter_done")) return;
+  FillRecords(replays, replays_);
+  steps.push_back({reopen_statement_.c_str(), RecordParams(replays_)});
+}
+
+void PostgresOutput::AddLetters(std::vector<PgConnection::Step>& steps) {
+  const std::vector<std::size_t> letters = Letters();
+  if (letters.empty()) return;
+  FillRecords(letters, letters_);
+  steps.push_back({letters_statement_.c_str(), RecordParams(letters_)});
+  std::vector<PgParam>& params = steps.back().params;
+  params.push_back(PgParam{.data = worker_.c_str()});
+  params.push_back(letters_[5].Param());
+  params.push_back(letters_[6].Param());
+}
+
 PostgresOutput::Answer<void> PostgresOutput::WritePositions(Outcomes& outcomes) {
   if (auto filled = FillPositions(); !filled) return filled;
   PgConnection::Step write = FilledPositionWrite(Ranges::kDone);
   std::vector<PgConnection::Step> steps = LockSteps();
+  AddReplays(steps);
+  AddLetters(steps);
   steps.push_back(std::move(write));
   auto answers = connection_.Transact(steps);
   if (!answers) return PositionsRefused(std::move(answers.error()));

@@ -104,7 +104,7 @@ class PgCatalogue final : public Catalogue {
 
   Facts ReadLedger(const LedgerTable& ledger) override {
     auto facts = Read(QuoteIdentifier(ledger.name), nullptr);
-    if (facts && *facts) ledger_ = (*facts)->name;
+    if (facts && *facts) (ledger.updates ? positions_ : ids_) = (*facts)->name;
     return facts;
   }
 
@@ -120,22 +120,26 @@ class PgCatalogue final : public Catalogue {
     return {};
   }
 
-  Answer<bool> HasRows(std::string_view ledger, const std::string& pipeline) override {
+  Answer<bool> HasRows(const LedgerTable& ledger, const std::string& pipeline) override {
     const auto may =
         connection_.Query("SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT'), false)",
-                          {std::string(ledger)});
+                          {std::string(ledger.name)});
     if (!may) return Failed(may.error());
     if (!PgBool(*may, 0, 0)) return false;
-    const auto rows = connection_.Query(
-        fmt::format("SELECT EXISTS (SELECT FROM {} WHERE pipeline = $1)", ledger).c_str(),
-        {pipeline});
+    const auto rows =
+        connection_.Query(fmt::format("SELECT EXISTS (SELECT FROM {} WHERE pipeline = $1 AND {})",
+                                      ledger.name, ledger.written)
+                              .c_str(),
+                          {pipeline});
     if (!rows) return Failed(rows.error());
     return PgBool(*rows, 0, 0);
   }
 
   [[nodiscard]] const PgColumn& column(std::size_t place) const { return columns_[place]; }
   [[nodiscard]] const std::string& table() const { return table_; }
-  [[nodiscard]] const std::string& ledger() const { return ledger_; }
+  [[nodiscard]] const std::string& ledger(bool by_position) const {
+    return by_position ? positions_ : ids_;
+  }
 
  private:
   [[nodiscard]] tl::unexpected<OutputError> Failed(const PgFailure& failure) const {
@@ -233,8 +237,8 @@ class PgCatalogue final : public Catalogue {
 
   PgConnection& connection_;
   const RowShape& shape_;
-  std::vector<PgColumn> columns_;  // of the table of effects
-  std::string table_, ledger_;     // their names, qualified and quoted
+  std::vector<PgColumn> columns_;        // of the table of effects
+  std::string table_, ids_, positions_;  // their names, qualified and quoted
 };
 
 }  // namespace
@@ -266,7 +270,8 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
   if (!places) return tl::unexpected(places.error());
   for (const std::size_t place : *places) target.columns.push_back(catalogue.column(place));
   target.table = catalogue.table();
-  target.ledger = catalogue.ledger();
+  target.ledger = catalogue.ledger(terms.by_position);
+  target.ids = catalogue.ledger(/*by_position=*/false);
   target.advice = std::move(catalogue.advice);
   return target;
 }

@@ -43,6 +43,7 @@ struct PgColumn {
 struct PgTarget {
   std::string table;   // qualified and quoted; empty: the user's own statement
   std::string ledger;  // likewise: fencepost_ledger, by position fencepost_positions
+  std::string ids;     // likewise: fencepost_ledger
   bool by_position = false;
   std::string function;           // the user's own statement
   std::vector<PgColumn> columns;  // in the order of the shape's columns

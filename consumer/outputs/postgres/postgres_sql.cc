@@ -74,7 +74,8 @@ struct LedgerSql {
 std::string Answer() {
   return fmt::format(
       "(SELECT count(*) FROM led),"
-      " set_config('fencepost.rest', ARRAY(SELECT crc || ' ' || record_id FROM u WHERE {})::text,"
+      " set_config('fencepost.rest', ARRAY(SELECT CASE WHEN token = 0 THEN -1 ELSE crc END"
+      " || ' ' || record_id FROM u WHERE {})::text,"
       " true),"
       " set_config('plan_cache_mode', 'force_custom_plan', true)",
       IfInserted("false", "true"));
@@ -196,6 +197,7 @@ std::string ForLedger(const PgTarget& target, const char* statement) {
   replace("{may_prune}", sql::postgres_may_prune);
   replace("{lock}", Planted("postgres_rows_are_not_locked") ? "" : "FOR UPDATE");
   replace("{ledger}", target.ledger);
+  replace("{ids}", target.ids);
   return text;
 }
 

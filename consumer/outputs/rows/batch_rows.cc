@@ -161,8 +161,10 @@ tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& it
     const std::size_t begin = text_.size();
     const std::size_t first_row = rows_.size();
     const bool refused_before = refused_.has_value();
-    auto done =
-        ForEachValue(item, [&](const ItemValue& value) { return EvaluateRow(item, value); });
+    tl::expected<void, std::string> done;
+    if (item.dead_letter == nullptr) {
+      done = ForEachValue(item, [&](const ItemValue& value) { return EvaluateRow(item, value); });
+    }
     const bool first = !done || ComesFirst(first_row);
     if (!first && !records_.empty()) {
       if (!refused_before) refused_.reset();  // it was about this one

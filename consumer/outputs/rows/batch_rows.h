@@ -73,8 +73,8 @@ class BatchRows {
   }
   [[nodiscard]] std::size_t bytes(std::size_t record) const { return records_[record].bytes; }
 
-  // Rows of a record, in the order of its values. One that deletes has cells only for key and
-  // fence.
+  // Rows of a record, in the order of its values; of a dead letter none. One that deletes has cells
+  // only for key and fence.
   [[nodiscard]] std::size_t rows(std::size_t record) const { return records_[record].rows; }
   [[nodiscard]] bool deletes(std::size_t record, std::size_t row) const {
     return rows_[records_[record].first_row + row].deletes;

@@ -1,2 +1,2 @@
 -- The same parameters.
-DELETE FROM {ledger} WHERE pipeline = $1 AND record_id = ANY ($2::text[])
+DELETE FROM {ids} WHERE pipeline = $1 AND record_id = ANY ($2::text[])

@@ -9,12 +9,12 @@
 -- session changes while this statement waits for it.
 WITH mine AS MATERIALIZED (SELECT
   pg_try_advisory_xact_lock(hashtextextended('fencepost prune ' || $1, 0)) AS got),
-seen AS MATERIALIZED (SELECT ctid AS at, completed_at, source FROM {ledger}
+seen AS MATERIALIZED (SELECT ctid AS at, completed_at, source FROM {ids}
   WHERE (SELECT got FROM mine) AND pipeline = $1
   AND completed_at < now() - make_interval(secs => $2::float8)
   AND completed_at >= $5::timestamptz
   ORDER BY completed_at LIMIT $4::bigint),
-gone AS (DELETE FROM {ledger} WHERE pipeline = $1
+gone AS (DELETE FROM {ids} WHERE pipeline = $1
   AND completed_at < now() - make_interval(secs => $2::float8) AND {may_prune}
   AND ctid = ANY (ARRAY(SELECT at FROM seen WHERE {may_prune} LIMIT $3::bigint)) RETURNING 1)
 SELECT (SELECT count(*) FROM gone), count(*), max(completed_at)::text,

@@ -284,7 +284,14 @@ void SqliteOutput::LedgerStatements(bool by_position, Texts& sql) {
     sql[kHasTopic] =
         "SELECT 1 FROM fencepost_positions WHERE pipeline = ?1 AND topic = ?2 AND done <> '{}'"
         " LIMIT 1";
-    return;
+    sql[kForgetLetters] =
+        "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND token = 0 AND record_id > ?2"
+        " AND record_id < ?3 AND CAST(substr(record_id, length(?2) + 1) AS INTEGER) >= ?4"
+        " AND CAST(substr(record_id, length(?2) + 1) AS INTEGER) < ?5";
+  } else {
+    sql[kHasTopic] =
+        "SELECT 1 FROM fencepost_ledger WHERE pipeline = ?1"
+        " AND substr(source, 1, length(?2) + 1) = ?2 || '/' LIMIT 1";
   }
   sql[kFindId] =
       "SELECT token, source, content_crc, worker, completed_at FROM fencepost_ledger"
@@ -296,15 +303,14 @@ void SqliteOutput::LedgerStatements(bool by_position, Texts& sql) {
   sql[kDeleteId] = Planted("forget_of_all_pipelines")
                        ? "DELETE FROM fencepost_ledger WHERE ?1 <> '' AND record_id = ?2"
                        : "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND record_id = ?2";
+  sql[kDeleteNothingWritten] =
+      "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND record_id = ?2 AND token = 0";
   sql[kOldIds] =
       "SELECT record_id, source, completed_at FROM fencepost_ledger WHERE pipeline = ?1"
       " AND completed_at >= ?2 AND completed_at < ?3 ORDER BY completed_at LIMIT ?4";
   sql[kDeleteOldId] =
       "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND record_id = ?2 AND source = ?3"
       " AND completed_at = ?4";
-  sql[kHasTopic] =
-      "SELECT 1 FROM fencepost_ledger WHERE pipeline = ?1"
-      " AND substr(source, 1, length(?2) + 1) = ?2 || '/' LIMIT 1";
 }
 
 std::unique_ptr<Output> MakeSqliteOutput(const SqliteOptions& options, std::string pipeline,

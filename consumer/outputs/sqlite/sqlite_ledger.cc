@@ -20,7 +20,7 @@ SqliteOutput::Answer<void> SqliteOutput::InsertIds(const Records& fresh) {
     const WriteItem& item = rows_.item(record);
     sqlite3_stmt* insert =
         Bound(kInsertId, {pipeline_, item.record_id, worker_, rows_.source(record), now});
-    sqlite3_bind_int64(insert, 6, static_cast<sqlite3_int64>(item.token.value()));
+    sqlite3_bind_int64(insert, 6, static_cast<sqlite3_int64>(TokenOf(record).value()));
     sqlite3_bind_int64(insert, 7, static_cast<std::int64_t>(item.crc));
     if (auto done = Run(insert); !done) return done;
   }
@@ -72,6 +72,19 @@ SqliteOutput::Answer<std::size_t> SqliteOutput::ForgetIds(const std::vector<std:
   return DeleteEach(ids, [this](const std::string& id) {
     return Bound(kDeleteId, {pipeline_, id});
   });
+}
+
+// Within the transaction.
+SqliteOutput::Answer<std::size_t> SqliteOutput::DeleteNothingWritten(
+    const std::vector<std::string>& ids) {
+  std::size_t gone = 0;
+  for (const std::string& id : ids) {
+    if (auto done = Run(Bound(kDeleteNothingWritten, {pipeline_, id})); !done) {
+      return tl::unexpected(done.error());
+    }
+    gone += static_cast<std::size_t>(sqlite3_changes64(connection_.db()));
+  }
+  return gone;
 }
 
 SqliteOutput::Answer<std::size_t> SqliteOutput::DeleteRows(const std::vector<OldRow>& rows) {

@@ -88,6 +88,7 @@ class SqliteOutput final : public StepwiseOutput {
 
   Answer<Entries> LockIds(const std::vector<std::string>& ids) override;
   Answer<void> InsertIds(const Records& fresh) override;
+  Answer<std::size_t> DeleteNothingWritten(const std::vector<std::string>& ids) override;
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
   Answer<void> VisitOldRows(std::chrono::seconds keep, const std::string& from, bool behind,
@@ -101,6 +102,7 @@ class SqliteOutput final : public StepwiseOutput {
     return ReadPositions(parts);  // the file is locked
   }
   Answer<void> StorePositions(const Changes& changes) override;
+  Answer<void> ForgetLetters(const PositionKey& key, const PositionRange& range) override;
   [[nodiscard]] std::string Time() const override;
 
   // UTC with milliseconds: in the order of time as text, too.
@@ -113,10 +115,12 @@ class SqliteOutput final : public StepwiseOutput {
     kFindId,
     kInsertId,
     kDeleteId,
+    kDeleteNothingWritten,
     kOldIds,
     kDeleteOldId,
     kReadPosition,
     kStorePosition,
+    kForgetLetters,
     kHasTopic,
     kStatements,
   };

@@ -46,4 +46,14 @@ SqliteOutput::Answer<void> SqliteOutput::StorePositions(const Changes& changes) 
   return {};
 }
 
+SqliteOutput::Answer<void> SqliteOutput::ForgetLetters(const PositionKey& key,
+                                                       const PositionRange& range) {
+  const std::string prefix = PositionPrefix(key);
+  const std::string end = prefix.substr(0, prefix.size() - 1) + '0';  // behind a slash
+  sqlite3_stmt* forget = Bound(kForgetLetters, {pipeline_, prefix, end});
+  sqlite3_bind_int64(forget, 4, range.begin);
+  sqlite3_bind_int64(forget, 5, range.end);
+  return Run(forget);
+}
+
 }  // namespace fencepost::consumer

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "consumer/outputs/ledger/table_check.h"
 #include "consumer/outputs/sqlite/sqlite_output.h"
 
@@ -61,12 +63,12 @@ class SqliteCatalogue final : public Catalogue {
     }
     return {};
   }
-  Answer<bool> HasRows(std::string_view ledger, const std::string& pipeline) override {
-    const auto facts = Told(Read("main", ledger, ledger));
+  Answer<bool> HasRows(const LedgerTable& ledger, const std::string& pipeline) override {
+    const auto facts = Told(Read("main", ledger.name, ledger.name));
     if (!facts) return tl::unexpected(facts.error());
     if (!*facts) return false;
-    const auto row = connection_.Prepare("SELECT 1 FROM main." + std::string(ledger) +
-                                         " WHERE pipeline = ?1 LIMIT 1");
+    const auto row = connection_.Prepare(fmt::format(
+        "SELECT 1 FROM main.{} WHERE pipeline = ?1 AND {} LIMIT 1", ledger.name, ledger.written));
     if (!row) return tl::unexpected(ToOutputError(row.error(), options_.path));
     Bind(*row, 1, pipeline);
     return Told(connection_.Step(row->get()));

@@ -83,7 +83,8 @@ PANELS = [
     ),
     Panel(
         "Records by result",
-        "Records finished a second: done had an effect, skipped were done before. dead_lettered or"
+        "Records finished a second: done had an effect, no_output made no row, skipped were done"
+        " before. dead_lettered or"
         " failed: look at the Handler and output row.",
         [
             (rate("records_processed_total", "pipeline, result"), "{{pipeline}} {{result}}"),

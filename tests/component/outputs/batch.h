@@ -37,6 +37,7 @@ class Batch {
     std::int32_t partition = 3;
     Offset gap = 0;
     AssignmentEpoch epoch = 1;
+    bool letter = false;  // it is a dead letter
   };
 
   Batch() = default;
@@ -69,6 +70,7 @@ class Batch {
                       .token = locking::Token(kept.token),
                       .crc = kept.crc,
                       .values = kept.values ? &*kept.values : nullptr,
+                      .dead_letter = kept.letter ? &letter_ : nullptr,
                       .chain = kept.chain});
   }
   // `count` records PREFIX0000 and on, with offsets from `first`.
@@ -84,6 +86,7 @@ class Batch {
   std::deque<Entry> entries_;
   std::deque<Record> records_;
   std::vector<WriteItem> items_;
+  const DeadLetter letter_{};
 };
 
 inline std::vector<Column> Columns(

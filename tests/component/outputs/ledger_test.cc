@@ -57,6 +57,81 @@ TEST_P(LedgerTest, JudgesRecordsThatTheLedgerKnowsByContentThenSourceThenToken) 
   EXPECT_EQ(Exec("SELECT token FROM fencepost_ledger"), "50");
 }
 
+TEST_P(LedgerTest, ARecordThatMakesNoRowLeavesItsIdToAnotherContent) {
+  for (const std::uint64_t chain : {std::uint64_t{0}, std::uint64_t{7}}) {
+    const std::string id = fmt::format("a{}", chain);
+    const auto output = Open({});
+    const auto write = [&](Offset offset, std::uint32_t crc, bool makes_row) {
+      Batch::Entry entry = Entry(id, offset, static_cast<int>(crc));
+      entry.token = 50;
+      entry.crc = crc;
+      entry.chain = chain;
+      if (!makes_row) entry.values.emplace();
+      return Results(*output, Batch{entry}).at(0);
+    };
+    const auto row = [&] {
+      return Exec(
+          fmt::format("SELECT token, source, content_crc FROM fencepost_ledger"
+                      " WHERE record_id = '{}'",
+                      id));
+    };
+    EXPECT_EQ(write(1, 7, false), kNoOutput);
+    EXPECT_EQ(row(), "0|orders/3/1|7");
+    EXPECT_EQ(write(1, 7, false), kOwnEarlier) << "its COMMIT was not answered";
+    EXPECT_EQ(write(2, 7, true), kDuplicate) << "the same content";
+    EXPECT_EQ(write(3, 8, false), kNoOutput);
+    EXPECT_EQ(row(), "0|orders/3/1|7");
+    EXPECT_EQ(write(4, 9, true), kCommitted);
+    EXPECT_EQ(row(), "50|orders/3/4|9");
+    EXPECT_EQ(write(1, 7, false), kNoOutput) << "it came again";
+    EXPECT_EQ(write(5, 10, true), kIdConflict);
+    EXPECT_EQ(write(4, 9, true), kOwnEarlier);
+    EXPECT_EQ(row(), "50|orders/3/4|9");
+    EXPECT_EQ(Exec(fmt::format("SELECT amount FROM effects WHERE id = '{}'", id)), "9");
+  }
+}
+
+TEST_P(LedgerTest, AChainWhoseIdsWereFilteredIsWrittenInItsOrder) {
+  const auto output = Open({.on_conflict = OnConflict::kUpdate, .key = {"id"}});
+  const auto entry = [](const std::string& id, Offset offset, std::uint32_t crc) {
+    Batch::Entry one = Entry(id, offset, static_cast<int>(offset));
+    one.key = "account";
+    one.crc = crc;
+    one.chain = 7;
+    return one;
+  };
+  for (const int round : {0, 1}) {  // the second time it is known that rows give way
+    Batch filtered;
+    for (const char* id : {"a", "b"}) {
+      Batch::Entry one = entry(fmt::format("{}{}", id, round), 1, 1);
+      one.values.emplace();
+      filtered.Add(std::move(one));
+    }
+    ASSERT_THAT(Results(*output, filtered), All(2, kNoOutput));
+    Batch batch;
+    batch.Add(entry(fmt::format("c{}", round), 2, 1));
+    batch.Add(entry(fmt::format("b{}", round), 3, 2));
+    batch.Add(entry(fmt::format("a{}", round), 4, 2));
+    Batch::Entry none = entry(fmt::format("d{}", round), 5, 2);
+    none.values.emplace();
+    batch.Add(std::move(none));
+    EXPECT_THAT(Results(*output, batch),
+                ElementsAre(kCommitted, kCommitted, kCommitted, kNoOutput));
+    EXPECT_EQ(Effects(), "account|4|NULL");
+  }
+  EXPECT_EQ(Exec("SELECT count(*) FROM fencepost_ledger WHERE token = 0"), "2");
+}
+
+TEST_P(LedgerTest, ANullThatIsSkippedMakesNoRow) {
+  const auto output = Open({.on_null_value = OnNull::kSkip});
+  Batch::Entry null = Entry("a", 1);
+  null.tombstone = true;
+  EXPECT_THAT(Results(*output, Batch{null}), ElementsAre(kNoOutput));
+  Batch::Entry other = Entry("a", 2);
+  other.crc = 9;
+  EXPECT_THAT(Results(*output, Batch{other}), ElementsAre(kCommitted));
+}
+
 TEST_P(LedgerTest, PipelinesDoNotShareIds) {
   const auto output = Open({});
   ASSERT_TRUE(output->Prepare());

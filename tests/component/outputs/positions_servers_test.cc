@@ -215,6 +215,11 @@ TEST_P(ServerPositionsTest, AUserNeedsToReadInsertAndUpdateAndIsToldSo) {
                 HasSubstr("GRANT SELECT, INSERT, UPDATE ON public.fencepost_positions"));
   }
   Exec("GRANT UPDATE ON fencepost_positions TO " + at);
+  if (IsPostgres()) {
+    EXPECT_THAT(consumer::Refusal(*open()),
+                HasSubstr("GRANT SELECT, INSERT, DELETE ON public.fencepost_ledger"));
+  }
+  Exec("GRANT SELECT, INSERT, UPDATE, DELETE ON fencepost_ledger TO " + at);
   const auto output = open();
   EXPECT_THAT(Results(*output, Orders(0, 2)), All(2, kCommitted));
   EXPECT_EQ(output->Forget({Id(1)}).value(), 1u);

@@ -89,6 +89,123 @@ TEST_P(PositionsTest, DeadLettersThatComeBackAmongTheOthersLeaveOneRange) {
   EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "50");
 }
 
+Batch::Entry Letter(Offset offset, OrderAt at = {}) {
+  Batch::Entry entry = Order(offset, at);
+  entry.letter = true;
+  return entry;
+}
+
+TEST_P(PositionsTest, DeadLettersLeaveNoHoleAndCanBeReplayedOnce) {
+  const auto output = Open("worker-1");
+  Batch batch;
+  for (Offset offset = 0; offset < 200; ++offset) {
+    batch.Add(offset % 2 == 0 ? Order(offset) : Letter(offset, {.token = 5}));
+  }
+  const auto results = Results(*output, batch);
+  ASSERT_EQ(results.size(), 200u);
+  for (std::size_t i = 0; i < 200; ++i) EXPECT_EQ(results[i], i % 2 == 0 ? kCommitted : kNoOutput);
+  EXPECT_EQ(Done(), "{[0,200)}");
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "100");
+  EXPECT_EQ(Exec("SELECT pipeline, token, worker, source, content_crc FROM fencepost_ledger"
+                 " WHERE record_id = 'C/orders/3/7'"),
+            "orders|0|worker-1|orders/3/7|1");
+  const auto again = Open("worker-2");
+  EXPECT_THAT(Results(*again, Batch{Order(7)}), ElementsAre(kFenced)) << "it was read again";
+  EXPECT_THAT(Results(*again, Batch{Letter(7)}), ElementsAre(kFenced));
+  EXPECT_THAT(Results(*again, Batch{Order(7, {.read_at = 300}), Order(8, {.read_at = 301})}),
+              ElementsAre(kCommitted, kFenced));
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects WHERE id = '7'"), "1");
+  EXPECT_THAT(Results(*again, Batch{Order(7, {.read_at = 302})}), ElementsAre(kOwnEarlier));
+  EXPECT_EQ(Exec("SELECT count(*) FROM fencepost_ledger"), "99");
+  EXPECT_EQ(Done(), "{[0,200),[300,303)}");
+}
+
+TEST_P(PositionsTest, TenThousandDeadLettersLeaveARowOfOneRange) {
+  const auto output = Open("worker-1");
+  for (Offset begin = 0; begin < 20'000; begin += 500) {
+    Batch batch;
+    for (Offset offset = begin; offset < begin + 500; ++offset) {
+      batch.Add(offset % 2 == 1 ? Letter(offset) : Order(offset));
+    }
+    const auto results = WriteOnce(*output, batch);
+    ASSERT_TRUE(results) << results.error().error.Line();
+  }
+  EXPECT_EQ(Done(), "{[0,20000)}");
+  EXPECT_EQ(Exec("SELECT count(*) FROM fencepost_ledger"), "10000");
+}
+
+TEST_P(PositionsTest, AReplayThatFailsAgainStaysADeadLetter) {
+  const auto output = Open("worker-1");
+  ASSERT_THAT(Results(*output, Batch{Letter(7)}), ElementsAre(kNoOutput));
+  Results(*output, Batch{Letter(7, {.read_at = 20})});
+  EXPECT_EQ(Done(), "{[7,8),[20,21)}");
+  EXPECT_EQ(Exec("SELECT record_id, source FROM fencepost_ledger"), "C/orders/3/7|orders/3/7");
+  EXPECT_THAT(Results(*output, Batch{Order(7, {.read_at = 21})}), ElementsAre(kCommitted));
+  // One whose first letter left a hole, as those of versions before did.
+  EXPECT_THAT(Results(*output, Batch{Letter(9, {.read_at = 22})}), ElementsAre(kNoOutput));
+  EXPECT_THAT(Results(*output, Batch{Order(9, {.read_at = 23})}), ElementsAre(kCommitted));
+  EXPECT_THAT(Results(*output, Batch{Order(9, {.read_at = 24})}), ElementsAre(kOwnEarlier));
+}
+
+TEST_P(PositionsTest, ADeadLetterThatComesLateTakesNothingFromAnEffect) {
+  const auto output = Open("worker-1");
+  ASSERT_THAT(Results(*output, Batch{Order(7)}), ElementsAre(kCommitted));
+  EXPECT_THAT(Results(*output, Batch{Letter(7)}), ElementsAre(kOwnEarlier));
+  EXPECT_EQ(Exec("SELECT count(*) FROM fencepost_ledger"), "0");
+  EXPECT_THAT(Results(*output, Batch{Order(7, {.read_at = 20})}), ElementsAre(kOwnEarlier));
+}
+
+TEST_P(PositionsTest, LookingUpAndForgettingKnowDeadLetters) {
+  const auto output = Open("worker-1");
+  Batch batch;
+  for (Offset offset = 5; offset < 13; ++offset) {
+    batch.Add(offset % 2 == 0 ? Order(offset) : Letter(offset));
+  }
+  batch.Add(Letter(7, {.partition = 33}));
+  Results(*output, batch);
+  const auto entries = output->Lookup({Id(6), Id(7), Id(13)}).value();
+  ASSERT_TRUE(entries[0] && entries[1]);
+  EXPECT_NE(entries[0]->token, locking::Token());
+  EXPECT_EQ(entries[1]->token, locking::Token());
+  EXPECT_EQ(entries[1]->source, "orders/3/7");
+  EXPECT_FALSE(entries[1]->crc) << "in place it is no conflict, whatever came of the topic";
+  EXPECT_FALSE(entries[2]);
+  EXPECT_EQ(output->Forget({Id(7), Id(8)}).value(), 2u);
+  EXPECT_EQ(output->ForgetOffsets(*ParsePositionId(Id(10)), 100).value(), 3u);
+  EXPECT_EQ(Exec("SELECT record_id FROM fencepost_ledger ORDER BY record_id"),
+            "C/orders/3/5 C/orders/3/9 C/orders/33/7");
+  EXPECT_EQ(Done(), "{[5,7),[9,10)}");
+  EXPECT_THAT(Results(*output, Batch{Order(7)}), ElementsAre(kCommitted));
+  EXPECT_THAT(Results(*output, Batch{Order(7, {.read_at = 50})}), ElementsAre(kOwnEarlier));
+}
+
+TEST_P(PositionsTest, ADeadLettersRowIsPrunedAndItsOffsetStaysDone) {
+  const auto output = Open("worker-1");
+  Results(*output, Batch{Letter(7), Letter(8)});
+  Exec("UPDATE fencepost_ledger SET completed_at = '2020-01-02 03:04:05'");
+  const PruneScope scope{
+      .keep = std::chrono::seconds(60), .committed = {{{"orders", 3}, 8}}, .topics = {"orders"}};
+  EXPECT_EQ(output->Prune(scope, 100).value(), 1u);
+  EXPECT_EQ(Exec("SELECT record_id FROM fencepost_ledger"), "C/orders/3/8");
+  EXPECT_THAT(Results(*output, Batch{Order(7, {.read_at = 20})}), ElementsAre(kOwnEarlier));
+}
+
+// The database of a version before: without the table of ids, and with holes for dead letters.
+TEST_P(PositionsTest, ALedgerOfAVersionBeforeGoesOnWithItsHoles) {
+  {
+    const auto output = Open("worker-1");
+    Results(*output, Batch{Order(0), Order(2), Order(4)});
+  }
+  Exec("DROP TABLE fencepost_ledger");
+  const auto output = Open("worker-2");
+  EXPECT_THAT(Results(*output, Batch{Letter(5), Order(6)}), ElementsAre(kNoOutput, kCommitted));
+  EXPECT_EQ(Done(), "{[0,1),[2,3),[4,7)}");
+  EXPECT_THAT(Results(*output, Batch{Order(1, {.read_at = 7}), Order(5, {.read_at = 8})}),
+              All(2, kCommitted));
+  EXPECT_THAT(Results(*output, Batch{Order(1, {.read_at = 9})}), ElementsAre(kOwnEarlier));
+  EXPECT_EQ(Done(), "{[0,3),[4,10)}");
+}
+
 TEST_P(PositionsTest, AReplayFromAnotherClusterSaysNothingOfTheSameOffsetThere) {
   const auto output = Open("worker-1");
   Batch replay;

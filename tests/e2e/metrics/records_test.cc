@@ -33,5 +33,17 @@ TEST_F(RecordMetrics, AConflictOfIdsAndARecordThatStopsThePipeline) {
   EXPECT_EQ(table_->Count(), 2);
 }
 
+TEST_F(RecordMetrics, ARecordThatMakesNoRowIsCountedAndLeavesItsIdToTheNextOne) {
+  PipelineText text = Text(1);
+  text.more = "handler: {jq: 'if .amount == 5 then empty else . end'}\n";
+  WorkerProcess worker(Worker(text));
+  SendOrder(0, "o-1", "a", "5");
+  ExpectMoves(worker, "records_processed_total", {{"result", "no_output"}});
+  SendOrder(0, "o-1", "a", "6");
+  ExpectMoves(worker, "records_processed_total", {{"result", "done"}});
+  EXPECT_EQ(worker.Now("fencepost_id_conflicts_total"), 0);
+  EXPECT_EQ(table_->Count(), 1);
+}
+
 }  // namespace
 }  // namespace fencepost::testing

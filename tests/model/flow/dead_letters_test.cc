@@ -116,6 +116,159 @@ TEST_F(DeadLettering, TakesATimeoutAndABadAnswerForWhatTheyAre) {
   EXPECT_EQ(worker.letters[0].reason, DeadLetterReason::kTimeout);
 }
 
+// --- by position ---------------------------------------------------------------------------------
+
+FlowOptions ByPosition() {
+  FlowOptions options = FlowBench::Handling();
+  options.identity = {};
+  options.identity.accept_replay_ids = true;
+  return options;
+}
+class DeadLetteringByPosition : public DeadLettering {
+ protected:
+  DeadLetteringByPosition() : DeadLettering(ByPosition()) {}
+  void Refuse(const std::string& id) {
+    worker.Fail(id, kRefused);
+    worker.Acknowledge();
+  }
+};
+
+TEST_F(DeadLetteringByPosition, IsDoneInTheLedgerBeforeTheWatermarkPassesIt) {
+  worker.Deliver(0, {"x", "x"});
+  Refuse("cluster/t/0/0");
+  EXPECT_EQ(worker.Watermark(0), 0);
+  ASSERT_EQ(worker.Writes(), "cluster/t/0/0");
+  EXPECT_NE(worker.writes[0]->request.items[0].dead_letter, nullptr);
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.told.buried, std::vector{DeadLetterReason::kHandler});
+  EXPECT_EQ(worker.Letters(), "") << "it is published once";
+  EXPECT_EQ(worker.StateOf("cluster/t/0/0"), State::kFree) << "its replay waits for nobody";
+}
+
+TEST_F(DeadLetteringByPosition, IsWrittenWithoutALeaseOnceItIsPublished) {
+  worker.Deliver(0, {"x"});
+  worker.Fail("cluster/t/0/0", kRefused);
+  LoseLease("cluster/t/0/0");
+  worker.Acknowledge();
+  worker.Wait(Millis(100));
+  ASSERT_EQ(worker.Writes(), "cluster/t/0/0");
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.told.buried.size(), 1u);
+}
+
+TEST_F(DeadLetteringByPosition, IsWrittenBeforeItsPartitionGoes) {
+  worker.Deliver(0, {"x"});
+  worker.Fail("cluster/t/0/0", kRefused);
+  worker.Revoke(0);
+  worker.Acknowledge();
+  EXPECT_FALSE(worker.drained);
+  worker.WriteAll();
+  ASSERT_TRUE(worker.drained);
+  EXPECT_EQ(worker.drained->at(0).next, 1);
+}
+
+TEST_F(DeadLetteringByPosition, ThatTheOutputDoesNotTakeLeavesAHoleAndHoldsUpNothing) {
+  worker.Deliver(0, {"x"});
+  Refuse("cluster/t/0/0");
+  worker.Answer({kBad});
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.Letters(), "");
+}
+
+TEST_F(DeadLetteringByPosition, ThatIsReadAgainIsSkippedAndItsReplayIsProcessedOnce) {
+  worker.Deliver(0, {"x"});
+  Refuse("cluster/t/0/0");
+  worker.WriteAll();
+  FlowBench next(world, ByPosition(), 2);
+  next.Assign(0, 0, 2);
+  next.Deliver(0, {"x"});
+  EXPECT_EQ(next.Calls(), "");
+  EXPECT_EQ(next.Watermark(0), 1);
+  next.DeliverReplay(0, "cluster/t/0/0");
+  EXPECT_EQ(next.Calls(), "cluster/t/0/0");
+}
+
+// --- no output -----------------------------------------------------------------------------------
+
+class Filtering : public DeadLettering {
+ protected:
+  explicit Filtering(const FlowOptions& options = FlowBench::Handling()) : DeadLettering(options) {}
+  void Filter(const std::string& record) {
+    worker.Deliver(0, {record});
+    worker.Handle("a", {});
+    worker.WriteAll();
+  }
+};
+class FilteringByJq : public Filtering {
+ protected:
+  static FlowOptions Options() {
+    FlowOptions options = FlowBench::Handling();
+    options.handler.kind = JqHandlerOptions{"."};
+    return options;
+  }
+  FilteringByJq() : Filtering(Options()) {}
+};
+
+TEST_F(Filtering, LeavesTheIdToARecordOfOtherContentWithoutAWait) {
+  Filter("a=draft");
+  EXPECT_EQ(worker.told.without_output, 1);
+  EXPECT_EQ(worker.StateOf("a"), State::kFree);
+  worker.Deliver(0, {"a=draft"});
+  EXPECT_EQ(worker.told.skips_by_ledger, 1) << "the same content";
+  worker.Deliver(0, {"a=paid"});
+  worker.Handle("a");
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 3);
+  EXPECT_EQ(worker.told.conflicts, 0);
+  EXPECT_EQ(world.ledger.Find("a")->source, "t/0/2");
+}
+
+// Its handler has effects: it is called for what was done before the one that took effect, and for
+// nothing else.
+TEST_F(Filtering, ThatIsReadAgainAfterAnotherContentTookEffectIsNoConflict) {
+  Filter("a=draft");
+  worker.Deliver(0, {"a=paid"});
+  worker.HandleAll();
+  worker.WriteAll();
+  FlowBench next(world, FlowBench::Handling(), 2);
+  next.Assign(0, 0, 2);
+  next.Deliver(0, {"a=draft", "a=paid", "a=other"});
+  next.Handle("a", {});
+  next.WriteAll();
+  EXPECT_EQ(next.told.without_output, 1);
+  EXPECT_EQ(next.told.skips_by_ledger, 1);
+  EXPECT_EQ(next.Calls(), "") << "a third content is a conflict at once";
+  EXPECT_EQ(next.Letters(), "a:id_conflict");
+}
+
+TEST_F(FilteringByJq, IsNoConflictWhereverTheOtherContentWas) {
+  world.WriteRow("a=paid");
+  worker.Deliver(0, {"a=draft"});
+  Filter("a=more");
+  EXPECT_EQ(worker.told.conflicts, 0);
+}
+
+class FilteringToLines : public Filtering {
+ protected:
+  static FlowOptions Options() {
+    FlowOptions options = FlowBench::Handling();
+    options.finality = Finality::kWrite;
+    return options;
+  }
+  FilteringToLines() : Filtering(Options()) {}
+};
+
+TEST_F(FilteringToLines, IsNotMarkedDone) {
+  worker.Deliver(0, {"a=draft"});
+  worker.Handle("a", {});
+  worker.Answer({{.result = WriteResult::kNoOutput, .took_rows = false}});
+  EXPECT_EQ(worker.StateOf("a"), State::kFree);
+  worker.Deliver(0, {"a=paid"});
+  EXPECT_EQ(worker.Calls(), "a");
+}
+
 // --- refused by the output -----------------------------------------------------------------------
 
 TEST_F(DeadLettering, IsTheEndOfARecordThatTheOutputRefuses) {

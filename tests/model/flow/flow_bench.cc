@@ -225,8 +225,15 @@ bool FlowBench::Write() {
   writes.front()->began = world.now.boot;
   std::vector<simulator::LedgerItem> items;
   for (const WriteItem& item : writes.front()->request.items) {
-    items.push_back({std::string(item.record_id), SourceText(*item.where, item.record->offset),
-                     item.token, item.crc, false, item.chain});
+    const bool none =
+        item.dead_letter != nullptr || (item.values != nullptr && item.values->empty());
+    items.push_back({.id = std::string(item.record_id),
+                     .source = SourceText(*item.where, item.record->offset),
+                     .token = item.token,
+                     .crc = item.crc,
+                     .makes_rows = !none,
+                     .letter = item.dead_letter != nullptr,
+                     .chain = item.chain});
   }
   if (finality_ == Finality::kLedger) {
     world.ledger.Send(items);

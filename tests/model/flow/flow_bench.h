@@ -45,6 +45,7 @@ struct Told : ConsumerObserver {
   int unlocked = 0;
   std::vector<locking::RoundResult> rounds;
   int skips_by_hint = 0;
+  int without_output = 0;
   int skips_by_ledger = 0;
   int handler_retries = 0;
   Nanos pressed{0};  // backpressure
@@ -66,6 +67,9 @@ struct Told : ConsumerObserver {
   void OnTakeover() override { ++takeovers; }
   void OnCompletedAfterExpiry() override { ++done_late; }
   void OnUnlocked() override { ++unlocked; }
+  void OnProcessed(ProcessedResult result, std::size_t count) override {
+    without_output += result == ProcessedResult::kNoOutput ? static_cast<int>(count) : 0;
+  }
   void OnDedupeSkip(DedupeSource source) override {
     ++(source == DedupeSource::kLock ? skips_by_hint : skips_by_ledger);
   }

@@ -135,6 +135,11 @@ caught_by(found_row_is_as_young_as_its_look unit/outputs
   LostCommitDetectorTest.DoesNotTakeAFoundRowThatWasPrunedForALoss)
 caught_by(another_log_is_not_noticed unit/outputs
   PositionMemoryTest.AnotherLogIsFatalEachTimeItIsAsked)
+caught_by(dead_letter_leaves_a_hole model/flow
+  DeadLetteringByPosition.IsDoneInTheLedgerBeforeTheWatermarkPassesIt)
+caught_by(filtered_record_takes_the_id model/flow
+  Filtering.LeavesTheIdToARecordOfOtherContentWithoutAWait)
+caught_by(filtered_record_is_marked model/flow FilteringToLines.IsNotMarkedDone)
 caught_by(dead_letter_while_in_doubt model/flow
   DeadLettering.OfARecordInDoubtWaitsUntilItsUnansweredTransactionCannotComeAnyMore)
 caught_by(unanswered_write_is_not_told unit/outputs
@@ -208,6 +213,12 @@ caught_by(sqlite_without_a_transaction component/outputs
   Stores/RulesTest.OneBadRowMakesItsRecordBadAndNothingOfItIsWritten/sqlite)
 caught_by(sqlite_effect_of_a_known_id component/outputs
   Stores/LedgerTest.JudgesRecordsThatTheLedgerKnowsByContentThenSourceThenToken/sqlite)
+caught_by(filtered_record_is_a_conflict component/outputs
+  Stores/LedgerTest.ARecordThatMakesNoRowLeavesItsIdToAnotherContent/sqlite)
+caught_by(replay_finds_its_letter_done component/outputs
+  Stores/PositionsTest.DeadLettersLeaveNoHoleAndCanBeReplayedOnce/sqlite)
+caught_by(replayed_letter_stays component/outputs
+  Stores/PositionsTest.DeadLettersLeaveNoHoleAndCanBeReplayedOnce/sqlite)
 caught_by(forget_of_all_pipelines component/outputs
   Stores/RulesTest.LooksUpAndForgetsOnlyItsOwnPipeline/sqlite)
 caught_by(forgotten_counts_as_lost component/outputs
@@ -241,7 +252,8 @@ caught_by(jq_may_change_numbers component/handlers
   JqRunner.WouldRatherHaveABadRecordThanAWrongNumber)
 caught_by(replay_of_what_took_effect unit/cli Replay.OfWhatTookEffectMeanwhileIsRefused)
 
-# The simulator finds this one too.
+# The simulator finds these too.
+model_test(planted/filtered_record_takes_the_id/simulator model_planted filtered_record_takes_the_id)
 model_test(planted/another_log_is_not_noticed/simulator model_planted another_log_is_not_noticed)
 # The small worlds of model/flow find these too.
 planted_test(record_outside_its_block/small_world record_outside_its_block model/flow

@@ -68,6 +68,7 @@ struct Produced {
   consumer::PartitionIndex partition = 0;
   consumer::Offset offset = 0;
   bool letter = false;
+  bool no_output = false;
 };
 
 // To be committed; `metadata`: as many, or none.

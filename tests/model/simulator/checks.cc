@@ -197,8 +197,9 @@ bool Checks::Completed(std::string_view name, locking::Token token) const {
 
 // A lease is left behind only where the ledger has the row.
 bool Checks::MayBeLeft(std::string_view name) const {
+  const auto id = IdOf(name);
   return world_.plan.flow.finality == consumer::Finality::kLedger &&
-         !world_.effects.Of(IdOf(name)).empty();
+         (!world_.effects.Of(id).empty() || no_output_.contains(id));
 }
 
 // What stands held must have been left behind, or be the lease of somebody who is dead, lost it, or

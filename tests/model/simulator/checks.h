@@ -51,6 +51,11 @@ class Checks {
   void OnSentRecord(const LogRecord& record, const std::string& chain, int partition, int log);
   void OnEffect(const std::string& id, const std::string& source, const By& by);
   void OnPublished(const std::string& source, const By& by);
+  // The output has taken it, and nothing was to be written for it.
+  void OnNoOutput(const std::string& id, const std::string& source) {
+    no_output_.insert(id);
+    See({.kind = Seen::Kind::kNoOutput, .source = source}, {});
+  }
   void OnTransaction(const By& by, const std::vector<Produced>& items,
                      const std::vector<consumer::PartitionOffset>& offsets);
   void OnCommit(int partition, consumer::Offset next);
@@ -125,6 +130,7 @@ class Checks {
   std::set<std::string, std::less<>> evicted_names_;
   std::set<std::pair<int, locking::Token>> unmarked_;  // worker, token
   std::set<std::string, std::less<>> lost_names_;
+  std::set<std::string, std::less<>> no_output_;              // ids
   std::map<std::string, std::set<int>, std::less<>> marked_;  // by id: nodes that had DONE
   std::map<std::string, Nanos, std::less<>> marked_at_;       // first, anywhere
   std::map<std::string, Nanos, std::less<>> majority_at_;     // by id: a quorum of them had

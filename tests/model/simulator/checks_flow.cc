@@ -101,7 +101,10 @@ void Checks::OnBatch(const consumer::WriteRequest& request) {
   std::set<std::string_view> ids;
   for (const consumer::WriteItem& item : request.items) {
     const bool letter = item.dead_letter != nullptr;
-    if (letter && world_.plan.flow.finality != Finality::kTransaction) {
+    const bool with_letters =
+        world_.plan.flow.finality == Finality::kTransaction ||
+        (world_.plan.by_position && world_.plan.flow.finality == Finality::kLedger);
+    if (letter && !with_letters) {
       world_.Violate("19", fmt::format("{} is dead and written", item.record_id));
     }
     if (!letter && handler != (item.values != nullptr)) {
@@ -142,6 +145,7 @@ void Checks::OnSentRecord(const LogRecord& record, const std::string& chain, int
                  .chain = chain,
                  .partition = partition,
                  .offset = record.offset,
+                 .makes_no_row = world_.MakesNoRow(record.record_id, record.value),
                  .log = log});
 }
 
@@ -190,6 +194,8 @@ void Checks::OnTransaction(const By& by, const std::vector<Produced>& items,
     }
     if (item.letter) {
       OnPublished(item.source, by);
+    } else if (item.no_output) {
+      OnNoOutput(item.id, item.source);
     } else {
       OnEffect(item.id, item.source, by);
     }

@@ -16,6 +16,7 @@ struct Sent {
   std::string chain;   // records of one have an order; empty: none
   int partition = 0;
   std::int64_t offset = 0;
+  bool makes_no_row = false;  // the handler has none for it
   int log = 0;  // of its partition: the first, or which of those that came in its place
 };
 
@@ -24,6 +25,7 @@ struct Seen {
     kCall,
     kEffect,
     kLetter,
+    kNoOutput,  // the record is done, and nothing was written for it
     kOffset,
     kOffsetLost,
     kOffsetSet,     // by a person

@@ -36,6 +36,10 @@ std::optional<Complaint> HistoryChecker::See(Seen seen) {
     case Seen::Kind::kGone:
       OnGone(row);
       return std::nullopt;
+    case Seen::Kind::kNoOutput:
+      no_output_.insert(row.source);
+      no_output_ids_.insert(history_.sent[by_source_.find(row.source)->second].id);
+      return std::nullopt;
     case Seen::Kind::kReplaced:
       replaced_.insert(row.source);
       return std::nullopt;
@@ -229,7 +233,8 @@ std::optional<Complaint> HistoryChecker::OnUsed(const Seen& seen) const {
 }
 
 bool HistoryChecker::Complete(const Sent& sent) const {
-  if (letters_.contains(sent.source)) return true;
+  if (letters_.contains(sent.source) || no_output_.contains(sent.source)) return true;
+  if (sent.makes_no_row && no_output_ids_.contains(sent.id)) return true;
   if (pruned_.contains(sent.id) || given_up_.contains(sent.source)) return true;
   if (replaced_.contains(sent.source)) return true;
   const auto effects = effects_by_id_.find(sent.id);

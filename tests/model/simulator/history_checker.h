@@ -99,12 +99,13 @@ class HistoryChecker {
   std::map<int, std::int64_t> farthest_;          // that the offsets have been, by partition
   std::set<std::string, std::less<>> gone_;       // sources
   std::set<std::string, std::less<>> replaced_;   // sources
-  std::map<int, int> log_;                        // the one there is now, by partition
-  std::set<int> changed_;                         // partitions of which records are gone
-  std::map<int, std::int64_t> unseen_;            // up to where nobody needs to notice that
-  std::set<int> in_doubt_;                        // … whose log is another one, and nobody has
-                                                  // set the group's offset since
-  std::set<std::string, std::less<>> given_up_;   // of what is gone: it is known to somebody
+  std::set<std::string, std::less<>> no_output_, no_output_ids_;  // sources, and their ids
+  std::map<int, int> log_;                       // the one there is now, by partition
+  std::set<int> changed_;                        // partitions of which records are gone
+  std::map<int, std::int64_t> unseen_;           // up to where nobody needs to notice that
+  std::set<int> in_doubt_;                       // … whose log is another one, and nobody has
+                                                 // set the group's offset since
+  std::set<std::string, std::less<>> given_up_;  // of what is gone: it is known to somebody
   std::map<std::string, std::set<Doer>, std::less<>> effects_;
   std::map<std::string, std::set<Doer>, std::less<>> letters_;
   std::set<std::string, std::less<>> passed_ids_;  // … and of what was given up

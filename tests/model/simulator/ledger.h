@@ -30,7 +30,9 @@ struct LedgerItem {
   std::string source;
   locking::Token token;
   locking::ContentCrc crc = 0;
-  bool refused = false;  // the table does not take such a row
+  bool refused = false;    // the table does not take such a row
+  bool makes_rows = true;  // else nothing is written for it
+  bool letter = false;     // … for it is a dead letter
   std::uint64_t chain = 0;
 };
 
@@ -133,7 +135,9 @@ class Ledger {
   }
   std::optional<consumer::WriteFailure> Fails(const std::vector<LedgerItem>& items, Mood mood) {
     const bool refused = std::ranges::any_of(items, [&](const LedgerItem& item) {
-      return Find(item.id) == nullptr && (item.refused || mood == Mood::kRefusesAll);
+      const Row* const row = Find(item.id);
+      const bool fresh = row == nullptr || row->token == locking::Token();
+      return item.makes_rows && fresh && (item.refused || mood == Mood::kRefusesAll);
     });
     const bool waits = std::ranges::any_of(
         items, [&](const LedgerItem& item) { return sent_.count(item.id) > 1; });
@@ -152,10 +156,14 @@ class Ledger {
         outcomes.push_back({.result = consumer::WriteResult::kNotWritten});
         continue;
       }
-      const auto [place, inserted] = rows_.try_emplace(item.id);
-      Row& row = place->second;
-      if (inserted) row = {item.token, item.source, item.crc, by};
-      outcomes.push_back(inserted ? consumer::WriteOutcome() : WhatStands(row, item));
+      const auto found = rows_.find(item.id);
+      auto outcome =
+          found == rows_.end() ? consumer::WriteOutcome() : WhatStands(found->second, item);
+      if (found == rows_.end() || outcome.result == consumer::WriteResult::kNotWritten) {
+        rows_[item.id] = RowOf(item, by);
+        outcome = Fresh(item);
+      }
+      outcomes.push_back(std::move(outcome));
       const bool conflict = outcomes.back().result == consumer::WriteResult::kIdConflict;
       if (conflict && item.chain != 0) held.insert(item.chain);
     }
@@ -169,15 +177,22 @@ class Ledger {
     positions.Store(positions_, by.at);
     std::vector<consumer::WriteOutcome> outcomes;
     for (std::size_t i = 0; i < items.size(); ++i) {
-      outcomes.push_back(done[i].value_or(consumer::WriteOutcome()));
-      if (!done[i]) rows_[items[i].id] = {items[i].token, items[i].source, items[i].crc, by};
+      outcomes.push_back(done[i].value_or(Fresh(items[i])));
+      if (!done[i]) rows_[items[i].id] = RowOf(items[i], by);
     }
     return outcomes;
   }
   static consumer::WriteOutcome WhatStands(const Row& row, const LedgerItem& item) {
     return consumer::DuplicateOrConflict(
         {.token = row.token, .crc = row.crc, .source = row.source},
-        {.record_id = item.id, .token = item.token, .crc = item.crc}, item.source);
+        {.record_id = item.id, .token = item.token, .crc = item.crc}, item.source, item.makes_rows);
+  }
+  static Row RowOf(const LedgerItem& item, const By& by) {
+    return {item.makes_rows ? item.token : locking::Token(), item.source, item.crc, by};
+  }
+  static consumer::WriteOutcome Fresh(const LedgerItem& item) {
+    if (item.makes_rows) return {};
+    return {.result = consumer::WriteResult::kNoOutput, .took_rows = false};
   }
 
   std::map<std::string, Row> rows_;

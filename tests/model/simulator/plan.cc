@@ -256,6 +256,7 @@ Plan MakePlan(std::uint64_t seed) {
   DrawFlow(plan, random);
   DrawKind(plan, random, kind);
   DrawTrouble(plan, random);
+  if (plan.flow.handler.any()) plan.filtered = Pick(random, std::array{0, 100, 500});
   return plan;
 }
 

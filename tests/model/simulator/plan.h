@@ -63,6 +63,7 @@ struct Plan {
   int without_id = 0;         // of a thousand records: without an id
   int refused = 0;            // of a thousand records: the output does not take them
   Nanos handler_takes{0};     // at most, unless it hangs
+  int filtered = 0;           // of a thousand contents: the handler makes no row of them
   int handler_refusals = 0;   // of a thousand calls: it says that it would never help
   Nanos calls{0};             // beside the flow, a worker's: the mean time between two; 0: none
   Nanos call_waits{0};        // at most

@@ -34,7 +34,7 @@ SimHandler::Out SimHandler::Describe(const HandlerCall& call) const {
   return out;
 }
 
-HandlerResult SimHandler::Draw() {
+HandlerResult SimHandler::Draw(const HandlerCall& call) {
   Random& random = world_.random;
   if (world_.faults().handler_out()) {
     world_.Count("calls in an outage");
@@ -44,6 +44,10 @@ HandlerResult SimHandler::Draw() {
     return Failed(random.Chance(500) ? "503" : "500", true);
   }
   if (random.Chance(world_.plan.handler_refusals)) return Failed("422", random.Chance(500));
+  if (world_.MakesNoRow(call.record_id, call.record.value.value_or(""))) {
+    world_.Count("handled without a row");
+    return consumer::HandlerValues{};
+  }
   return consumer::HandlerValues{"made"};
 }
 
@@ -55,7 +59,7 @@ void SimHandler::Call(const HandlerCall& call) {
   const bool hangs = world_.Strikes(Fault::kHandlerHangs, world_.plan.handler_hangs);
   const Nanos takes = hangs ? random.Time(world_.plan.lock.ttl, 3 * Nanos(world_.plan.lock.ttl))
                             : random.Time(microseconds(200), world_.plan.handler_takes);
-  HandlerResult result = Draw();
+  HandlerResult result = Draw(call);
   if (hangs) world_.Count("handler hangs");
   worker_.process().Later(Process::kHandler, std::min<Nanos>(takes, call.timeout),
                           [this, id = call.id, late = takes > Nanos(call.timeout),

@@ -31,7 +31,7 @@ class SimHandler {
   [[nodiscard]] Out Describe(const consumer::HandlerCall& call) const;
 
  private:
-  [[nodiscard]] consumer::HandlerResult Draw();
+  [[nodiscard]] consumer::HandlerResult Draw(const consumer::HandlerCall& call);
   void Answer(std::uint64_t id, consumer::HandlerResult result);
 
   World& world_;

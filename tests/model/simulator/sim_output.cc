@@ -109,7 +109,7 @@ SimOutput::Answer<std::size_t> SimOutput::PruneIds(const consumer::PruneScope& s
   for (const auto& [id, row] : pruned) {
     world_.Note("pruned: {} of w{}", id, row.by.worker);
     world_.Count("rows pruned");
-    world_.checks.OnPruned(id, row.source);
+    if (row.token != locking::Token()) world_.checks.OnPruned(id, row.source);
   }
   return pruned.size();
 }

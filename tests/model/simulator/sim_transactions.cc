@@ -31,6 +31,7 @@ void SimTransactions::Write(std::unique_ptr<consumer::WriteBatch> batch) {
     produced.partition = item.record->partition;
     produced.offset = item.record->offset;
     produced.letter = item.dead_letter != nullptr;
+    produced.no_output = item.values != nullptr && item.values->empty();
   }
   world_.checks.OnBatch(batch_->request);
   if (items_.empty()) world_.Count("offsets alone");
@@ -47,7 +48,7 @@ void SimTransactions::Attempt() {
                                        {.result = WriteResult::kNotWritten, .detail = {}});
     bool refused = false;
     for (std::size_t i = 0; i < items_.size(); ++i) {
-      if (items_[i].letter || !world_.Refuses(items_[i].source)) continue;
+      if (items_[i].letter || items_[i].no_output || !world_.Refuses(items_[i].source)) continue;
       outcomes[i] = {WriteResult::kBadRecord, "refused", consumer::DeadLetterReason::kOutput};
       refused = true;
     }
@@ -99,7 +100,11 @@ void SimTransactions::OnEnded(std::uint64_t attempt, TransactionState state) {
   if (state == TransactionState::kFenced) return Fenced();
   if (state == TransactionState::kCommitted) {
     world_.Count("transactions");
-    return Answer(std::vector<WriteOutcome>(consumer::OutcomesOf(batch_->request)));
+    std::vector<WriteOutcome> outcomes(consumer::OutcomesOf(batch_->request));
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (items_[i].no_output) outcomes[i] = {.result = WriteResult::kNoOutput, .took_rows = false};
+    }
+    return Answer(outcomes);
   }
   world_.Count("transactions aborted");
   if (world_.random.Chance(500)) return NotWritten();

@@ -30,6 +30,10 @@ std::vector<LedgerItem> Rows(const Items& items) {
   return rows;
 }
 
+bool MakesRows(const consumer::WriteItem& item) {
+  return item.dead_letter == nullptr && (item.values == nullptr || !item.values->empty());
+}
+
 }  // namespace
 
 SimWriter::SimWriter(World& world, SimWorker& worker)
@@ -209,6 +213,8 @@ void SimWriter::Begin() {
                        .token = item.token,
                        .crc = item.crc,
                        .refused = refused,
+                       .makes_rows = MakesRows(item),
+                       .letter = item.dead_letter != nullptr,
                        .chain = item.chain},
                       world_.broker.SourceOf(*item.where, *item.record),
                       item.record->epoch});
@@ -258,10 +264,12 @@ std::vector<WriteOutcome> SimWriter::Append(const std::vector<Item>& items) {
   std::set<std::uint64_t> held;
   for (const Item& item : items) {
     const bool behind = held.contains(item.row.chain);
-    outcomes.push_back({.result = behind             ? WriteResult::kNotWritten
-                                  : item.row.refused ? WriteResult::kBadRecord
-                                                     : WriteResult::kCommitted});
-    if (!behind && item.row.refused && item.row.chain != 0) held.insert(item.row.chain);
+    outcomes.push_back({.result = behind                 ? WriteResult::kNotWritten
+                                  : !item.row.makes_rows ? WriteResult::kNoOutput
+                                  : item.row.refused     ? WriteResult::kBadRecord
+                                                         : WriteResult::kCommitted});
+    if (!behind && item.row.makes_rows && item.row.refused && item.row.chain != 0)
+      held.insert(item.row.chain);
   }
   return outcomes;
 }
@@ -288,7 +296,10 @@ Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items,
     return outcomes;
   }
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if ((*outcomes)[i].result != WriteResult::kCommitted) continue;
+    const WriteResult result = (*outcomes)[i].result;
+    const bool no_output = result == WriteResult::kNoOutput && !items[i].row.letter;
+    if (no_output) world.checks.OnNoOutput(items[i].row.id, items[i].source);
+    if (result != WriteResult::kCommitted) continue;
     by.epoch = items[i].epoch;
     world.checks.OnEffect(items[i].row.id, items[i].source, by);
   }
@@ -390,7 +401,10 @@ bool SimWriter::Remember(const std::vector<std::size_t>& places,
   const Process& process = worker_.process();
   const By me{process.index, process.incarnation(), 0, world_.time.now()};
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (!consumer::EffectIsWritten(outcomes[i].result)) continue;
+    const bool effect = outcomes[i].result == WriteResult::kCommitted ||
+                        (consumer::EffectIsWritten(outcomes[i].result) &&
+                         (world_.plan.by_position || outcomes[i].stands != locking::Token()));
+    if (!effect || outcomes[i].result == WriteResult::kNoOutput) continue;
     world_.checks.OnAcknowledged(std::string(items[i].record_id), me);
   }
   return true;

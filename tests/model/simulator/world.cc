@@ -7,6 +7,12 @@
 namespace fencepost::simulator {
 namespace {
 
+// Of a thousand.
+int Share(std::uint64_t hash, std::string_view of) {
+  for (const char c : of) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return static_cast<int>((hash >> 20) % 1000);
+}
+
 using std::chrono::seconds;
 
 constexpr std::size_t kTraceLines = 150;
@@ -235,10 +241,11 @@ void World::DrawFate(Exchange& exchange) {
 }
 
 bool World::Refuses(const std::string& source) const {
-  if (plan.refused == 0) return false;
-  std::uint64_t hash = plan.seed;
-  for (const char c : source) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return static_cast<int>((hash >> 20) % 1000) < plan.refused;
+  return Share(plan.seed, source) < plan.refused;
+}
+
+bool World::MakesNoRow(std::string_view record_id, std::string_view value) const {
+  return Share(~plan.seed, fmt::format("{}={}", record_id, value)) < plan.filtered;
 }
 
 std::string World::FreshRunId() {

@@ -70,6 +70,8 @@ class World {
   void DrawFate(Exchange& exchange);
   // The output does not take this record.
   [[nodiscard]] bool Refuses(const std::string& source) const;
+  // The handler makes no row of this content.
+  [[nodiscard]] bool MakesNoRow(std::string_view record_id, std::string_view value) const;
   // Whether a fault befalls this one, of a thousand so many.
   bool Strikes(Fault fault, int in_a_thousand) {
     if (in_a_thousand == 0 || !FaultsOn() || !random.Chance(in_a_thousand)) return false;

@@ -50,6 +50,24 @@ TEST(Replay, OfWhatTookEffectMeanwhileIsRefused) {
   }
 }
 
+TEST(Replay, IsOfWhatNothingWasWrittenFor) {
+  consumer::LedgerEntry nothing = kRow;
+  nothing.token = locking::Token();
+  const StoredLetter letter = PlantedLetter().Read();
+  EXPECT_TRUE(Decided(letter, Rules(), nothing).replay) << "that of another record";
+  nothing.source = letter.origin.Text();
+  EXPECT_THAT(Decided(letter, Rules(), nothing).why, HasSubstr("was done, and made no row"));
+  Rules rules;
+  rules.identity.record_id.front().kind = consumer::Selector::Kind::kPosition;
+  rules.identity.accept_replay_ids = true;
+  EXPECT_TRUE(Decided(letter, rules, nothing).replay) << "by position that is what it waits for";
+  rules.ledger_keep = std::chrono::hours(1);
+  EXPECT_THAT(Decided(letter, rules, kRow).why, HasSubstr("ledger.keep has passed"));
+  rules.as_new_id = true;
+  EXPECT_TRUE(Decided(letter, rules, kRow).replay);
+  EXPECT_THAT(Decided(letter, rules, kRow).header_id, IsEmpty()) << "a position has no other name";
+}
+
 TEST(Replay, OfAnIdConflictNeedsANewId) {
   const ReplayDecision decision = Decided(Conflict().Read(), Rules(), kRow);
   EXPECT_FALSE(decision.replay);

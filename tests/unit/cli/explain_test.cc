@@ -124,6 +124,11 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
   const auto by_position = [](Facts& f) {
     f.options.identity.record_id.front().kind = consumer::Selector::Kind::kPosition;
   };
+  const auto handled = [](Facts& f) { f.options.handler.kind = consumer::JqHandlerOptions{"."}; };
+  const auto filtered = [&](Facts& f) {
+    handled(f);
+    (*f.row)->value().token = locking::Token();
+  };
   const auto stops = [](Facts& f) {
     f.options.on_id_conflict = f.options.on_bad_record = OnBad::kStop;
   };
@@ -178,6 +183,25 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
        "stops, with this explanation"},
       {Changed(WithRow("orders/3/1042", 0xdef, 1042), by_position), "id_conflict",
        "Was the topic recreated?", "stops"},
+      // Where nothing was written.
+      {Changed(WithRow("orders/3/1042", 0xabc, 1043), filtered), "no_output",
+       "Done: the handler returned no row, so nothing was written for it", "one of other content"},
+      {Changed(WithRow("orders/1/5", 0xabc, 1043), filtered), "no_output", "returned no row", ""},
+      {Changed(WithRow("orders/1/5", 0xdef, 1043), filtered), "no_output",
+       "The ledger's row of its id is of another record (orders/1/5)", ""},
+      {Changed(WithRow("orders/1/5", 0xdef, 1042), filtered), "waiting", "Nothing yet", ""},
+      {Changed(WithRow("orders/3/2001", 0xdef, 1043), handled), "no_output",
+       "The ledger's row of its id is of another record (orders/3/2001)", ""},
+      {Changed(WithRow("orders/3/2001", 0xdef, 1042), handled), "id_conflict", "", ""},
+      {Changed(Changed(WithRow("orders/3/1042", 0xabc, 1043), filtered), by_position),
+       "dead_lettered", "It became a dead letter at 2026-11-03T09:00:00.000Z", "forget"},
+      {Changed(Changed(WithLetter(1042),
+                       [](Facts& f) {
+                         f.row = WithRow("orders/3/1042", 0xabc, 1042).row;
+                         (*f.row)->value().token = locking::Token();
+                       }),
+               by_position),
+       "dead_lettered", "It failed (404", "dlq replay"},
       // A mark is not believed where there is a ledger.
       {WithNodes({done, done, done}), "waiting", "Nothing yet", ""},
       {WithNodes({done, done, done}, 1043), "passed_without_trace", "there is no trace of it", ""},

@@ -70,7 +70,9 @@ std::vector<Expected> LockFamilies() {
 std::vector<Expected> RecordFamilies() {
   return {
       {"records_consumed_total", "counter", {}},
-      {"records_processed_total", "counter", {"result=done|skipped|dead_lettered|failed"}},
+      {"records_processed_total",
+       "counter",
+       {"result=done|skipped|dead_lettered|failed|no_output"}},
       {"records_in_flight", "gauge", {}},
       {"queue_size_bytes", "gauge", {}},
       {"backpressure_seconds_total", "counter", {}},

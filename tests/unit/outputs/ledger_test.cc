@@ -53,6 +53,24 @@ TEST(Ledger, AsksForContentFirstThenSourceThenToken) {
   EXPECT_EQ(judged(49, "t/0/2", 7), kDuplicate);
 }
 
+TEST(Ledger, ARecordThatMakesNoRowIsInConflictWithNone) {
+  const Batch batch{{.id = "a", .token = 50, .crc = 7}};
+  constexpr locking::ContentCrc kOtherRule = (locking::ContentCrc{1} << 32) + 7;
+  const auto judged = [&](std::uint64_t token, locking::ContentCrc crc, bool makes_rows) {
+    return DuplicateOrConflict({.token = locking::Token(token), .crc = crc, .source = "t/0/2"},
+                               batch.items()[0], "t/0/1", makes_rows)
+        .result;
+  };
+  EXPECT_EQ(judged(0, 7, true), kDuplicate);
+  EXPECT_EQ(judged(0, 7, false), kDuplicate);
+  EXPECT_EQ(judged(0, 8, true), kNotWritten) << "the row gives way";
+  EXPECT_EQ(judged(0, kOtherRule, true), kNotWritten) << "the content may be another";
+  EXPECT_EQ(judged(0, 8, false), kNoOutput);
+  EXPECT_EQ(judged(49, 8, false), kNoOutput);
+  EXPECT_EQ(judged(49, 8, true), kIdConflict);
+  EXPECT_EQ(judged(49, 7, false), kDuplicate);
+}
+
 TEST(Ledger, TellsTheTokenOfTheRowThatStands) {
   const Batch batch{{.id = "a", .token = 50, .crc = 7}};
   for (const char* source : {"t/0/1", "t/0/2"}) {

@@ -203,8 +203,10 @@ TEST(CheckLedger, RefusesWhatWouldNotKeepTheLedger) {
        },
        "fencepost_ledger is unlogged; SET LOGGED"},
       {[](TableFacts& f) { f.may_select = false; },
-       "no right to read and insert into fencepost_ledger; GRANT SELECT, INSERT, DELETE ON"},
-      {[](TableFacts& f) { f.may_insert = false; }, "no right to read and insert"},
+       "no right to read, insert into and delete from fencepost_ledger; GRANT SELECT, INSERT, "
+       "DELETE ON"},
+      {[](TableFacts& f) { f.may_insert = false; }, "no right to read, insert"},
+      {[](TableFacts& f) { f.may_delete = false; }, "no right to read, insert into and delete"},
       {[](TableFacts& f) { f.may_update = false; }, ""}};
   for (const Row& row : rows) {
     TableFacts facts = GoodLedger();
@@ -228,8 +230,8 @@ class FakeCatalogue final : public Catalogue {
     tables[std::string(ledger.name)] = GoodLedger();
     return {};
   }
-  Answer<bool> HasRows(std::string_view ledger, const std::string& /*pipeline*/) override {
-    return rows.contains(std::string(ledger));
+  Answer<bool> HasRows(const LedgerTable& ledger, const std::string& /*pipeline*/) override {
+    return rows.contains(std::string(ledger.name));
   }
 
   std::map<std::string, TableFacts> tables{{"items", Asked().facts}};
@@ -262,6 +264,22 @@ TEST(LearnTables, CreatesTheLedgerWhereItIsMissing) {
   EXPECT_EQ(Refusal(catalogue, {}),
             "the ledger fencepost_ledger is missing and could not be created: permission "
             "denied; create it with ledger.sql, as its owner");
+}
+
+TEST(LearnTables, ByPositionNeedsTheTableOfIdsTooForItsDeadLetters) {
+  FakeCatalogue catalogue;
+  catalogue.tables["fencepost_positions"] = GoodLedger();
+  catalogue.tables["fencepost_positions"].columns.clear();
+  for (const LedgerColumn& column : TableOfLedger(true).columns) {
+    catalogue.tables["fencepost_positions"].columns.push_back({.name = std::string(column.name)});
+  }
+  catalogue.tables["fencepost_positions"].unique = {{"pipeline", "cluster", "topic", "partition"}};
+  catalogue.may_create = false;
+  EXPECT_THAT(Refusal(catalogue, {.by_position = true}),
+              HasSubstr("the ledger fencepost_ledger is missing and could not be created"));
+  catalogue.may_create = true;
+  EXPECT_EQ(Refusal(catalogue, {.by_position = true}), "") << "as of a version before";
+  EXPECT_TRUE(catalogue.tables.contains("fencepost_ledger"));
 }
 
 TEST(LearnTables, DoesNotCreateALedgerThatIsGoneOrNotItsOwn) {
