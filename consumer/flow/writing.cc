@@ -93,6 +93,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
                                    .origin = in.identity.origin ? &*in.identity.origin : nullptr,
                                    .record_id = in.identity.id,
                                    .in_place = in.identity.in_place,
+                                   .start = in.assignment->start,
                                    .token = TokenOf(in),
                                    .crc = in.identity.crc,
                                    .values = in.handled ? &in.values : nullptr,

@@ -217,6 +217,9 @@ bool Writer::ReportUnlessFatal(Doing doing, const OutputError& error) {
     observer_->OnDeadLetterError();
     observer_->OnNote(locking::Severity::kError, error.error.code, error.error.Line());
   }
+  if (error.error.code == "ledger_behind_the_group") {
+    observer_->OnNote(locking::Severity::kError, error.error.code, error.error.Line());
+  }
   if (!error.retry_at_once) Tell(doing, error.error.Line());
   return true;
 }

@@ -92,6 +92,7 @@ struct WriteItem {
   const ReplayOrigin* origin = nullptr;  // of an accepted replay
   std::string_view record_id;            // as stored
   bool in_place = false;                 // it is the position where the record was read
+  Offset start = 0;                      // where the group went on when the partition was assigned
   locking::Token token;
   locking::ContentCrc crc = 0;
   // What the handler made of the record: one row a value, in order, and none is allowed (then only

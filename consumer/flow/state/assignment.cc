@@ -10,6 +10,7 @@ Assignment::Assignment(const AssignedPartition& assigned)
     : index(assigned.partition),
       where(assigned.where),
       epoch(assigned.epoch),
+      start(assigned.start),
       position(assigned.start),
       watermark(assigned.start),
       committing(assigned.start),

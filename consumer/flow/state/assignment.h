@@ -75,10 +75,11 @@ struct Assignment {
   std::uint64_t bytes = 0;       // held by the unfinished ones
   OrderChain chain;              // order: partition
   Block block;
-  Offset position = 0;    // everything before it was delivered, or is not there
-  Offset watermark = 0;   // everything before it is finished
-  Offset committing = 0;  // the highest offset handed to Kafka
-  Offset committed = 0;   // the highest offset that Kafka took
+  const Offset start = 0;  // the group's, when it was assigned
+  Offset position = 0;     // everything before it was delivered, or is not there
+  Offset watermark = 0;    // everything before it is finished
+  Offset committing = 0;   // the highest offset handed to Kafka
+  Offset committed = 0;    // the highest offset that Kafka took
   // The partition was surely this worker's then: the group took a commit that was sent no sooner.
   std::optional<Instant> confirmed;
   Offset committed_before = 0;  // CommittedBefore's

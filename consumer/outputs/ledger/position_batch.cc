@@ -123,6 +123,7 @@ void PositionBatch::Fill(const BatchRows& rows) {
     part.token = std::max(part.token, item.token);
     if (!in_place) continue;
     part.epoch = std::min(part.epoch, read.epoch);
+    part.start = item.start;
     const LogSample known{.offset = read.offset,
                           .timestamp = read.timestamp ? read.timestamp->count() : -1,
                           .crc = {},

@@ -42,6 +42,7 @@ struct PositionPart {
   std::optional<LogSample> oldest;
   std::optional<LogSample> newest;
   AssignmentEpoch epoch = std::numeric_limits<AssignmentEpoch>::max();  // the least of these
+  Offset start = 0;  // where the group went on (WriteItem)
 };
 
 // By partition, sorted by their keys; `places`: which of them each id is in, by their order.

@@ -13,6 +13,25 @@
 namespace fencepost::consumer {
 namespace {
 
+constexpr std::size_t kMostLookedAt = 8;  // offsets at either end of what is missing
+
+OutputError LedgerBehind(std::string_view group, const PositionPart& part, Offset end) {
+  const TopicPartition& where = part.key.where;
+  return {.error = {.code = std::string(kLedgerBehind),
+                    .what = fmt::format("the group goes on at offset {}, and in the ledger nothing "
+                                        "from offset {} on is done: records between them were "
+                                        "committed to Kafka and are not in this database",
+                                        part.start, end),
+                    .where = fmt::format("{}/{}", where.topic, where.partition),
+                    .hint = fmt::format(
+                        "was a standby promoted, or a backup restored? Then stop all workers of "
+                        "the group, put {},{},{} into a file, and run kafka-consumer-groups "
+                        "--group {} --reset-offsets --from-file FILE --execute; if the group's "
+                        "offset was moved past them on purpose, there is nothing to do",
+                        where.topic, where.partition, end, group.empty() ? "GROUP" : group)},
+          .retry_at_once = true};
+}
+
 // The first error, with the places of all.
 void PutOff(std::optional<OutputError>& all, OutputError error, std::size_t place) {
   if (!all) all = std::move(error);
@@ -69,54 +88,82 @@ void PositionMemory::OnAssignment(const std::vector<WriteItem>& items) {
   for (const WriteItem& item : items) epoch_ = std::max(epoch_, item.record->epoch);
 }
 
-PositionPart PositionMemory::FromHere(const PositionPart& part) {
-  PositionPart from{.key = part.key, .epoch = part.epoch};
-  const bool behind = Planted("overlap_is_not_compared_before");
-  from.ranges.Add(behind ? part.ranges.end() : part.ranges.first(),
-                  std::numeric_limits<Offset>::max());
-  return from;
+PositionPart PositionMemory::Whole(const PositionPart& part) {
+  PositionPart whole{.key = part.key, .epoch = part.epoch};
+  whole.ranges.Add(0, std::numeric_limits<Offset>::max());
+  return whole;
+}
+
+tl::expected<bool, OutputError> PositionMemory::LostBehind(const PositionPart& part,
+                                                           const PositionRow& row) {
+  if (row.done.empty() || row.done.end() >= part.start) return false;
+  std::vector<Offset> offsets;
+  for (Offset at = row.done.end(); at < part.start && offsets.size() < kMostLookedAt; ++at) {
+    offsets.push_back(at);
+  }
+  const Offset next = offsets.back() + 1;
+  for (Offset at = part.start; at > next && offsets.size() < 2 * kMostLookedAt;) {
+    offsets.push_back(--at);
+  }
+  const auto log = terms_.read_log({part.key.cluster, part.key.where, offsets, epoch_});
+  if (!log) return tl::unexpected(OutputError{.error = log.error()});
+  return *log && !(*log)->records.empty();
 }
 
 tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<PositionPart>& parts,
                                                             const ReadRows& read) {
   if (!terms_.read_log || Planted("first_write_is_not_compared")) return {};
-  std::vector<PositionPart> from_here;
+  std::vector<PositionPart> asked;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     // A replay says nothing of where its partition's log is.
     const Known& known = Of(parts[i].key);
     if (!parts[i].newest || (known.before_write && known.doubted.empty())) continue;
-    from_here.push_back(FromHere(parts[i]));
+    asked.push_back(Whole(parts[i]));
     places.push_back(i);
   }
-  if (from_here.empty()) return {};
-  const auto rows = read(from_here);
+  if (asked.empty()) return {};
+  const auto rows = read(asked);
   if (!rows) return tl::unexpected(rows.error());
   std::optional<OutputError> later;
-  for (std::size_t i = 0; i < from_here.size(); ++i) {
-    const PositionKey& key = from_here[i].key;
-    Known& known = Of(key);
-    if (const std::optional<PositionRow>& row = (*rows)[i]) {
-      const std::vector<LogSample>& anchors = row->anchors.all();
-      const bool reaches = !row->done.empty() && row->done.end() > from_here[i].ranges.first();
-      // The ledger goes on where it ended, mostly: one record to read.
-      const bool newest = !reaches && known.doubted.empty() && !anchors.empty();
-      tl::expected<void, OutputError> same;
-      if (!newest) {
-        same = Compare(key, *row);
-      } else if (!known.compared || !known.same.Has(anchors.front())) {
-        same = CompareWith(key, {anchors.front()});
-      }
-      if (!same && same.error().fatal) return same;
-      if (!same) {
-        PutOff(later, std::move(same.error()), places[i]);
-        continue;
-      }
+  std::optional<OutputError> behind;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const PositionPart& part = parts[places[i]];
+    Known& known = Of(part.key);
+    const std::optional<PositionRow>& row = (*rows)[i];
+    auto lost = row ? BeforeWrite(part, *row) : tl::expected<bool, OutputError>(false);
+    if (!lost && lost.error().fatal) return tl::unexpected(std::move(lost.error()));
+    if (!lost) {
+      PutOff(later, std::move(lost.error()), places[i]);
+      continue;
     }
-    if (from_here[i].epoch >= epoch_) known.before_write = true;
+    if (part.epoch >= epoch_) known.before_write = true;
+    if (*lost && !behind) behind = LedgerBehind(terms_.group, part, row->done.end());
   }
+  if (behind) return tl::unexpected(std::move(*behind));
   if (later) return tl::unexpected(std::move(*later));
   return {};
+}
+
+// True: commits are lost (LostBehind).
+tl::expected<bool, OutputError> PositionMemory::BeforeWrite(const PositionPart& part,
+                                                            const PositionRow& row) {
+  Known& known = Of(part.key);
+  const std::vector<LogSample>& anchors = row.anchors.all();
+  const Offset first =
+      Planted("overlap_is_not_compared_before") ? part.ranges.end() : part.ranges.first();
+  const bool reaches = !row.done.empty() && row.done.end() > first;
+  // The ledger goes on where it ended, mostly: one record to read.
+  const bool newest = !reaches && known.doubted.empty() && !anchors.empty();
+  tl::expected<void, OutputError> same;
+  if (!newest) {
+    same = Compare(part.key, row);
+  } else if (!known.compared || !known.same.Has(anchors.front())) {
+    same = CompareWith(part.key, {anchors.front()});
+  }
+  if (!same) return tl::unexpected(std::move(same.error()));
+  if (known.before_write || Planted("ledger_behind_goes_unsaid")) return false;
+  return LostBehind(part, row);
 }
 
 tl::expected<void, OutputError> PositionMemory::CompareWith(const PositionKey& key,

@@ -44,6 +44,9 @@ class PositionAnchors {
   std::vector<LogSample> all_;
 };
 
+// The code of what BeforeWrite says of commits that were lost before this worker came.
+inline constexpr std::string_view kLedgerBehind = "ledger_behind_the_group";
+
 // A row of the database, as far as it was asked for.
 struct PositionRow {
   PositionRanges done;
@@ -84,7 +87,8 @@ class PositionMemory {
   // anchor, or by all of them, where offsets of the
   // part or behind it are done: these are no news of its log, or it is another log. `read`: rows,
   // one a part. An error that is not fatal names the parts whose logs cannot be read yet, in
-  // `later`: no other part waits for them.
+  // `later`: no other part waits for them. Once an assignment, it says where the group went on
+  // behind what is done (kLedgerBehind), to be told and tried again at once.
   using Rows = std::vector<std::optional<PositionRow>>;
   using ReadRows = std::function<tl::expected<Rows, OutputError>(const std::vector<PositionPart>&)>;
   tl::expected<void, OutputError> BeforeWrite(const std::vector<PositionPart>& parts,
@@ -148,8 +152,12 @@ class PositionMemory {
   Known& Of(const PositionKey& key);
   [[nodiscard]] static bool AnotherHasWritten(const Known& known, const PositionPart& part,
                                               const PositionRow& before);
-  // What BeforeWrite asks of a partition: what is done from the part on.
-  [[nodiscard]] static PositionPart FromHere(const PositionPart& part);
+  // Whether the log has records between what is done and where the group went on, which is nobody's
+  // doing but a person's, or they are lost. An error: it cannot be read.
+  tl::expected<bool, OutputError> LostBehind(const PositionPart& part, const PositionRow& row);
+  // What BeforeWrite asks of a partition: all that is done.
+  [[nodiscard]] static PositionPart Whole(const PositionPart& part);
+  tl::expected<bool, OutputError> BeforeWrite(const PositionPart& part, const PositionRow& row);
   tl::expected<void, OutputError> CompareWith(const PositionKey& key,
                                               const std::vector<LogSample>& known);
   static void Remember(Known& known, const PositionAnchors& anchors);

@@ -152,12 +152,36 @@ class MysqlCatalogue final : public Catalogue {
   std::vector<MysqlColumn> columns_;  // likewise
 };
 
+// A server that does not keep what it has acknowledged through a crash of its host loses effects
+// and ledger rows, while the group's offset is past them.
+tl::expected<void, OutputError> CheckDurability(MysqlConnection& connection) {
+  const auto settings = connection.Query(
+      "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog");
+  if (!settings) return tl::unexpected(ToOutputError(settings.error(), connection.where()));
+  const auto& row = settings->front();
+  const bool binlog = row[1] == "1" && row[2] != "1";
+  if (row[0] == "1" && !binlog) return {};
+  const std::string_view name = binlog ? "sync_binlog" : "innodb_flush_log_at_trx_commit";
+  return tl::unexpected(SchemaError(
+      connection.where(),
+      fmt::format("guarantee: exactly-once cannot be kept: {} is {}, so a crash loses what the "
+                  "server has acknowledged",
+                  name, row[binlog ? 2 : 0].value_or("")),
+      fmt::format("SET GLOBAL {} = 1, and in the server's file; or write guarantee: at-least-once",
+                  name)));
+}
+
 }  // namespace
 
 tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
                                                    const MysqlOptions& options,
                                                    const RowShape& shape,
                                                    const LedgerTerms& terms) {
+  if (terms.exactly_once) {
+    if (auto durable = CheckDurability(connection); !durable) {
+      return tl::unexpected(durable.error());
+    }
+  }
   MysqlCatalogue catalogue(connection, options);
   const auto places = LearnTables(catalogue, options.table, shape, terms,
                                   {.output = "output.mysql",

@@ -110,6 +110,17 @@ TEST_F(MysqlTest, TablesWithoutTransactionsAreRefusedForExactlyOnce) {
   EXPECT_EQ(Refusal(*Open()), "");
 }
 
+TEST_F(MysqlTest, AServerThatForgetsInACrashWhatItAcknowledgedIsRefusedForExactlyOnce) {
+  EXPECT_EQ(Refusal(*Open({.exactly_once = true})), "");
+  for (const int value : {0, 2}) {
+    store_.Exec(fmt::format("SET GLOBAL innodb_flush_log_at_trx_commit = {}", value));
+    EXPECT_THAT(Refusal(*Open({.exactly_once = true})),
+                HasSubstr(fmt::format("innodb_flush_log_at_trx_commit is {}", value)));
+    EXPECT_EQ(Refusal(*Open()), "");
+  }
+  store_.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+}
+
 TEST_F(MysqlTest, ALedgerWhoseKeyHoldsAPartOfAColumnIsRefused) {
   ASSERT_TRUE(Open()->Prepare());
   store_.Exec(

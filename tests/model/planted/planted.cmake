@@ -164,6 +164,8 @@ caught_by(overlap_is_not_compared_before unit/outputs
   PositionMemoryTest.AFirstWriteOfWhatIsDoneComparesAllAnchorsBeforeItsOwnTakeTheirPlace)
 caught_by(own_anchors_are_news_to_nobody unit/outputs
   PositionMemoryTest.WhatIsWrittenOnceAnotherHasWrittenIsComparedToo)
+caught_by(ledger_behind_goes_unsaid unit/outputs
+  PositionMemoryTest.AGroupThatGoesOnBehindWhatIsDoneIsNamedOnceAnAssignment)
 caught_by(unread_log_is_written unit/outputs
   PositionMemoryTest.APartitionWhoseLogCannotBeReadHoldsUpNoOther)
 caught_by(short_end_is_believed_at_once unit/kafka

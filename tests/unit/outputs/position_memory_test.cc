@@ -187,6 +187,47 @@ TEST_F(PositionMemoryTest, AnotherLogIsFatalEachTimeItIsAsked) {
   }
 }
 
+// What another worker committed to Kafka, and the database has lost since.
+TEST_F(PositionMemoryTest, AGroupThatGoesOnBehindWhatIsDoneIsNamedOnceAnAssignment) {
+  struct Behind {
+    const char* done;
+    Offset start;
+    std::optional<Offset> record;  // that the log has between
+    bool named;
+  };
+  const Behind all[] = {{"{[0,9)}", 12, 10, true},           {"{[0,9)}", 12, std::nullopt, false},
+                        {"{[0,9)}", 9, 10, false},           {"{[0,9),[20,22)}", 12, 10, false},
+                        {"{[0,9)}", 1'000'000, 9, true},     {"{[0,9)}", 1'000'000, 999'999, true},
+                        {"{[0,9)}", 10, std::nullopt, false}};
+  AssignmentEpoch epoch = 0;
+  for (const Behind& one : all) {
+    PositionPart part = Written(one.start, one.start + 2);
+    part.epoch = ++epoch;
+    part.start = one.start;
+    log_ = LogState{.end = 2'000'000, .records = {}};
+    memory_.OnAssignment(epoch);
+    const auto write = [&] {
+      return memory_.BeforeWrite({part}, [&](const std::vector<PositionPart>& /*parts*/) {
+        log_->records.clear();
+        if (one.record) log_->records.push_back({.offset = *one.record});
+        PositionRow row = Row(one.done);
+        row.anchors = {};
+        return PositionMemory::Rows{row};
+      });
+    };
+    const auto first = write();
+    EXPECT_EQ(!first, one.named) << one.done << one.start;
+    if (first) continue;
+    EXPECT_EQ(first.error().error.code, "ledger_behind_the_group");
+    EXPECT_TRUE(first.error().retry_at_once);
+    EXPECT_THAT(first.error().error.Line(),
+                HasSubstr(fmt::format("orders/3: the group goes on at offset {}, and in the ledger "
+                                      "nothing from offset 9 on is done",
+                                      one.start)));
+    EXPECT_TRUE(write()) << "it is said once";
+  }
+}
+
 TEST_F(PositionMemoryTest, BeforeTheFirstWriteOfAnAssignmentTheLogOfARowIsCompared) {
   PositionPart part = Part(9, 12);
   part.newest = LogSample{.offset = 11, .timestamp = 1, .content = 1};
