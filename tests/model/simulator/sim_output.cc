@@ -70,7 +70,7 @@ void SimOutput::Remember(const std::vector<WriteItem>& items,
 tl::expected<std::shared_ptr<PositionWrite>, OutputError> SimOutput::Begin(
     const std::vector<WriteItem>& items) {
   std::vector<WriteOutcome> outcomes(items.size());
-  if (auto filled = FillRows(items, outcomes); !filled) {
+  if (auto filled = FillRows({.items = items, .offsets = {}}, outcomes); !filled) {
     return tl::unexpected(filled.error());
   }
   FENCEPOST_CHECK(rows_.size() == items.size(), "every record has its row");

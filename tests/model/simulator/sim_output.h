@@ -39,7 +39,11 @@ class SimOutput final : public consumer::LedgerOutput {
   [[nodiscard]] bool Connected() const override { return true; }
   [[nodiscard]] std::string Where() const override { return "table"; }
   consumer::CellTypes* Cells() override { return nullptr; }
-  Answer<void> WriteRows(Outcomes& outcomes) override;       // not asked
+  Answer<void> WriteRows(Outcomes& outcomes) override;     // not asked
+  Answer<Known> BeginApart() override { return Known(); }  // likewise
+  Answer<Refusals> WriteParts(const std::vector<Records>& /*parts*/) override { return Refusals(); }
+  Answer<void> EndApart() override { return {}; }
+  void RollBack() override {}
   Answer<bool> HasTopic(const std::string& topic) override;  // likewise
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<consumer::PositionMemory::Rows> ReadPositions(const Parts& parts) override;
