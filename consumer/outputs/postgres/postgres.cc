@@ -45,6 +45,14 @@ void PostgresOutput::Explain(OutputError& refusal) {
 std::optional<std::size_t> PostgresOutput::RefusedColumn(const OutputError& refusal) {
   const bool data = refusal.failure == WriteFailure::kRefused && refusal.kind.starts_with("22");
   if (!data || rows_.size() != 1 || rows_.rows(0) != 1) return std::nullopt;
+  std::vector<std::size_t> quoted;
+  for (std::size_t column = 0; column < rows_.columns(); ++column) {
+    const auto cell = rows_.cell(0, column);
+    if (cell && refusal.detail.find(fmt::format("\"{}\"", *cell)) != std::string::npos) {
+      quoted.push_back(column);
+    }
+  }
+  if (quoted.size() == 1) return quoted.front();
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
     const PgColumn& to = target_.columns[column];
     const auto cell = rows_.cell(0, column);
@@ -86,6 +94,10 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
     }
     prepare(names.rows, "fencepost_rows", RowsSql(target_, *shape_, ids),
             RowsTypes(target_, *shape_));
+  }
+  if (terms_.by_position && !shape_->ordered()) {
+    prepare(effects_statement_, "fencepost_effects", PlainEffectsSql(target_, *shape_),
+            PlainEffectsTypes(target_));
   }
   if (terms_.by_position) {
     memory_.OnConnected();

@@ -178,6 +178,7 @@ class PostgresOutput final : public LedgerOutput {
   // By position: the names of the statements before the write, and whether a row may be missing.
   std::string insert_statement_, lock_statement_, read_statement_;
   std::string reopen_statement_, letters_statement_;
+  std::string effects_statement_;  // of a part, where no order matters
   bool insert_ = false;
   RecordArrays replays_, letters_;
   // The ledger's: by id four, record ids, tokens, sources and checksums; by position eight,

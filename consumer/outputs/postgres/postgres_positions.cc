@@ -91,6 +91,11 @@ void PostgresOutput::FillArrays(Ranges ranges) {
 }
 
 PgConnection::Step PostgresOutput::FilledPositionWrite(Ranges ranges) {
+  if (ranges == Ranges::kNone && plain()) {
+    PgConnection::Step effects{effects_statement_.c_str(), {}};
+    AddRows(effects);
+    return effects;
+  }
   FillArrays(ranges);
   PgConnection::Step write = WriteStep(Ids::kAny);
   for (std::size_t i = 0; i < kRowArrays; ++i) write.params.push_back(arrays_[i].Param());

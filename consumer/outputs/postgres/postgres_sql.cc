@@ -133,11 +133,27 @@ std::vector<Oid> LedgerTypes(const PgTarget& target) {
           kTextArrayOid, kInt8ArrayOid, kTextArrayOid, kInt8ArrayOid, kInt8ArrayOid};
 }
 
-std::vector<Oid> WriteTypes(const PgTarget& target) {
-  std::vector<Oid> types = LedgerTypes(target);
+std::vector<Oid> PlainEffectsTypes(const PgTarget& target) {
+  std::vector<Oid> types;
   for (const PgColumn& column : target.columns) {
     types.push_back(column.bytes() ? kBytesArrayOid : kTextArrayOid);
   }
+  return types;
+}
+
+std::string PlainEffectsSql(const PgTarget& target, const RowShape& shape) {
+  const std::string values = Listed(target.columns.size(), [&](std::size_t i) {
+    return Value(target.columns[i], shape.columns[i], "u", i);
+  });
+  return fmt::format("INSERT INTO {} ({}) SELECT {} FROM unnest({}) AS u({})", target.table,
+                     Names(target), values, ArraysFrom(target, 1).substr(2),
+                     CellNames(target).substr(2));
+}
+
+std::vector<Oid> WriteTypes(const PgTarget& target) {
+  std::vector<Oid> types = LedgerTypes(target);
+  const std::vector<Oid> cells = PlainEffectsTypes(target);
+  types.insert(types.end(), cells.begin(), cells.end());
   return types;
 }
 
