@@ -47,7 +47,7 @@ class Counts {
   [[nodiscard]] std::uint64_t LeasesExpired() const;
 
  private:
-  std::array<std::uint64_t, 24> values_{};  // in the order of the rows
+  std::array<std::uint64_t, 25> values_{};  // in the order of the rows
 };
 
 // What a health probe (/live, /ready) is answered.
