@@ -70,7 +70,8 @@ void SimOutput::Remember(const std::vector<WriteItem>& items,
 tl::expected<std::shared_ptr<PositionWrite>, OutputError> SimOutput::Begin(
     const std::vector<WriteItem>& items) {
   std::vector<WriteOutcome> outcomes(items.size());
-  if (auto filled = FillRows({.items = items, .offsets = {}}, outcomes); !filled) {
+  const consumer::WriteRequest request{.items = items, .offsets = {}};
+  if (auto filled = FillRows(request, outcomes); !filled) {
     return tl::unexpected(filled.error());
   }
   FENCEPOST_CHECK(rows_.size() == items.size(), "every record has its row");
