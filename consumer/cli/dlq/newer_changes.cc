@@ -1,6 +1,8 @@
 #include "consumer/cli/dlq/newer_changes.h"
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -23,6 +25,8 @@ using consumer::TopicRecord;
 
 namespace {
 
+// A letter may have any number of newer changes; of these so many are asked for.
+constexpr std::size_t kMostChanges = 64;
 constexpr Millis kLimit{30'000};
 constexpr std::size_t kIdsAtOnce = 500;
 constexpr std::string_view kInsist = "--over-newer replays it all the same";
@@ -110,16 +114,16 @@ bool NewerChanges::IsNewer(const TopicRecord& record, const StoredLetter& letter
 }
 
 tl::expected<std::vector<NewerChanges::Change>, Error> NewerChanges::Changes(
-    const std::vector<StoredLetter>& letters, const std::vector<std::string>& rows) {
+    const std::vector<StoredLetter>& letters, const Rows& rows) {
   std::unordered_multimap<std::string_view, std::size_t> by_row;
   std::set<std::string> topics;
   std::map<TopicPartition, consumer::Offset> oldest;
   std::optional<Millis> since;
   bool timeless = false;
   for (std::size_t i = 0; i < letters.size(); ++i) {
-    if (rows[i].empty()) continue;
+    if (!rows[i]) continue;
     const Position& origin = letters[i].origin;
-    by_row.emplace(rows[i], i);
+    by_row.emplace(*rows[i], i);
     topics.insert(origin.where.topic);
     const auto [at, added] = oldest.try_emplace(origin.where, origin.offset);
     if (!added) at->second = std::min(at->second, origin.offset);
@@ -127,7 +131,7 @@ tl::expected<std::vector<NewerChanges::Change>, Error> NewerChanges::Changes(
     if (letters[i].timestamp)
       since = std::min(since.value_or(*letters[i].timestamp), *letters[i].timestamp);
   }
-  std::vector<Change> changes;
+  std::vector<std::deque<Change>> newest(letters.size());
   const auto visit = [&](const TopicRecord& found) {
     Record record = found.record;
     consumer::Identity identity;
@@ -141,7 +145,10 @@ tl::expected<std::vector<NewerChanges::Change>, Error> NewerChanges::Changes(
           !IsNewer(found, letter)) {
         continue;
       }
-      changes.push_back({at->second, identity.id, {found.where, record.offset}, record.timestamp});
+      auto& of_letter = newest[at->second];
+      of_letter.push_back(
+          {at->second, identity.id, {found.where, record.offset}, record.timestamp});
+      if (of_letter.size() > kMostChanges) of_letter.pop_front();
     }
     return true;
   };
@@ -157,6 +164,8 @@ tl::expected<std::vector<NewerChanges::Change>, Error> NewerChanges::Changes(
     if (auto read = reader_->Read(*ranges, visit, kLimit); !read)
       return tl::unexpected(read.error());
   }
+  std::vector<Change> changes;
+  for (auto& of_letter : newest) std::ranges::move(of_letter, std::back_inserter(changes));
   return changes;
 }
 
@@ -172,16 +181,14 @@ tl::expected<std::vector<std::string>, Error> NewerChanges::Find(
   std::vector<std::string> why(letters.size());
   if (ledger_ == nullptr || !ChangedTable(options_.output)) return why;
   if (auto connected = Connect(); !connected) return tl::unexpected(connected.error());
-  std::vector<std::string> rows(letters.size());
+  Rows rows(letters.size());
   for (std::size_t i = 0; i < letters.size(); ++i) {
     const StoredLetter& letter = letters[i];
     Record record = letter.stored.record;
     const bool decoded =
         decoder_ == nullptr || consumer::DecodeNow(*decoder_, record, kLimit).has_value();
-    const auto row = decoded ? RowOf(record, letter.origin.where, letter.record_id) : std::nullopt;
-    if (row) {
-      rows[i] = *row;
-    } else {
+    if (decoded) rows[i] = RowOf(record, letter.origin.where, letter.record_id);
+    if (!rows[i]) {
       why[i] = fmt::format(
           "which row it changes is not known without a key, nor whether a newer change of it was "
           "written; {}",

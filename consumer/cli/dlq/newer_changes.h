@@ -39,13 +39,15 @@ class NewerChanges {
     Position at;
     std::optional<consumer::Millis> timestamp;
   };
+  using Rows = std::vector<std::optional<std::string>>;  // by letter
   // What names the row: the columns of key where they can be read without the handler, else the
   // record's key. nullopt: nothing does.
   std::optional<std::string> RowOf(const consumer::Record& record,
                                    const consumer::TopicPartition& where, const std::string& id);
   [[nodiscard]] bool IsNewer(const consumer::TopicRecord& record, const StoredLetter& letter) const;
+  // The newest of each letter, kMostChanges at most.
   tl::expected<std::vector<Change>, Error> Changes(const std::vector<StoredLetter>& letters,
-                                                   const std::vector<std::string>& rows);
+                                                   const Rows& rows);
   [[nodiscard]] bool MayBeForgotten(const Change& change) const;
   tl::expected<void, Error> Connect();
 
