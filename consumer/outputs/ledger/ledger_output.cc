@@ -15,6 +15,8 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr std::size_t kDetailBytes = 1000;
+// Of the records that one batch refuses, so many are asked about, column by column.
+constexpr std::size_t kMostExplained = 16;
 
 }  // namespace
 
@@ -138,9 +140,17 @@ LedgerOutput::Answer<void> LedgerOutput::WriteApart(Outcomes& outcomes) {
     RollBack();
     return done;
   }
+  // What another record of the batch, refused too or written later, may have to precede comes
+  // again, as long as others are taken: a key that is checked at the end (23503).
+  const bool taken = rows_.size() > 0;
+  std::size_t explained = 0;
   for (auto& [record, error] : why) {
     rows_.Select({record});
-    Explain(error);
+    if (taken && error.kind.starts_with("23503")) {
+      outcomes[rows_.index(0)].result = WriteResult::kNotWritten;
+      continue;
+    }
+    if (++explained <= kMostExplained) Explain(error);
     outcomes[rows_.index(0)] = {.result = WriteResult::kBadRecord,
                                 .detail = OneLine(error.detail, kDetailBytes),
                                 .reason = DeadLetterReason::kOutput,

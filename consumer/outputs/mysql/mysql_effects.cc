@@ -153,10 +153,11 @@ std::string MysqlEffects::UpdateSql(const BatchRows& rows, std::size_t record, s
 
 void MysqlEffects::AppendRow(const BatchRows& rows, std::size_t record, std::size_t row,
                              const Has& has, std::string& sql) const {
+  sql += '(';
   bool first = true;
   for (std::size_t column = 0; column < rows.columns(); ++column) {
     if (!has(column)) continue;
-    sql += first ? "(" : ", ";
+    if (!first) sql += ", ";
     first = false;
     AppendCell(rows, record, row, column, sql);
   }

@@ -102,7 +102,11 @@ class MysqlCatalogue final : public Catalogue {
     const auto rows = Query(
         "SELECT column_name, data_type, column_type, is_nullable = 'NO' AND column_default IS NULL"
         " AND extra NOT LIKE '%auto_increment%', coalesce(generation_expression, '') <> '',"
-        " datetime_precision, character_maximum_length, character_octet_length,"
+        " datetime_precision, character_maximum_length,"
+        // Of a text: what its bytes are here is known of these alone.
+        " CASE WHEN coalesce(character_set_name, 'binary') IN ('binary', 'ascii', 'utf8', "
+        "'utf8mb3',"
+        " 'utf8mb4') THEN character_octet_length ELSE 0 END,"
         " numeric_precision, numeric_scale, is_nullable = 'NO' FROM information_schema.columns" +
         Where(schema, table) + " ORDER BY ordinal_position");
     if (!rows) return tl::unexpected(rows.error());

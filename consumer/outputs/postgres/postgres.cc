@@ -96,7 +96,7 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
             RowsTypes(target_, *shape_));
   }
   if (terms_.by_position && !shape_->ordered()) {
-    prepare(effects_statement_, "fencepost_effects", PlainEffectsSql(target_, *shape_),
+    prepare(effects_statement_, "fencepost_effects", PlainEffectsSql(target_),
             PlainEffectsTypes(target_));
   }
   if (terms_.by_position) {
@@ -216,17 +216,23 @@ PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::BeginApart() {
 
 PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
     const std::vector<Records>& parts) {
-  const auto failures = connection_.SendParts(parts.size(), [&](std::size_t part) {
+  const auto answers = connection_.SendParts(parts.size(), [&](std::size_t part) {
     rows_.Select(parts[part]);
     return terms_.by_position ? FilledPositionWrite(Ranges::kNone) : FilledWrite(Ids::kNew);
   });
-  if (!failures) return tl::unexpected(Refused(failures.error()));
+  if (!answers) return tl::unexpected(Refused(answers.error()));
   Refusals refusals;
-  for (const auto& failure : *failures) {
+  for (std::size_t part = 0; part < parts.size(); ++part) {
     auto& refusal = refusals.emplace_back();
-    if (!failure) continue;
-    refusal = Refusal(ToOutputError(*failure, Where()), FailureOf(*failure), failure->text);
-    if (IsOfLedger(*failure)) return RowIsGone(/*at_once=*/true);
+    const auto& answer = (*answers)[part];
+    if (answer) {
+      rows_.Select(parts[part]);
+      if (shape_->fence) std::ranges::copy(LostOf(*answer), std::back_inserter(lost_));
+      continue;
+    }
+    const PgFailure& failure = answer.error();
+    refusal = Refusal(ToOutputError(failure, Where()), FailureOf(failure), failure.text);
+    if (IsOfLedger(failure)) return RowIsGone(/*at_once=*/true);
     if (refusal->failure != WriteFailure::kRefused || refusal->retry_at_once) {
       return tl::unexpected(std::move(*refusal));
     }
@@ -336,19 +342,29 @@ void PostgresOutput::AddRows(PgConnection::Step& write) {
 }
 
 void PostgresOutput::TakeRows(const PgResult& write, Outcomes& outcomes) const {
-  std::vector<std::size_t> records;  // by row
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     Took(record, outcomes[rows_.index(record)]);
-    if (shape_->fence) records.insert(records.end(), rows_.rows(record), record);
   }
-  if (!shape_->fence || PQntuples(write.get()) == 0) return;
+  if (!shape_->fence) return;
+  for (const std::size_t place : LostOf(write)) outcomes[place].lost_to_newer = true;
+}
+
+// Places in the request.
+std::vector<std::size_t> PostgresOutput::LostOf(const PgResult& write) const {
+  std::vector<std::size_t> records;  // by row
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    records.insert(records.end(), rows_.rows(record), record);
+  }
+  std::vector<std::size_t> places;
+  if (PQntuples(write.get()) == 0) return places;
   std::string_view lost = PgText(write, 0, PQnfields(write.get()) - 1);  // "{3,5}"
   while (lost.size() > 1) {
     lost.remove_prefix(1);
     const std::string_view row = lost.substr(0, lost.find_first_of(",}"));
     lost.remove_prefix(row.size());
-    outcomes[rows_.index(records[PgNumber<std::size_t>(row) - 1])].lost_to_newer = true;
+    places.push_back(rows_.index(records[PgNumber<std::size_t>(row) - 1]));
   }
+  return places;
 }
 
 PostgresOutput::Answer<void> PostgresOutput::Judge(const PgResult& write, const PgResult& rest,

@@ -358,16 +358,21 @@ tl::expected<PgConnection::Parts, PgFailure> PgConnection::SendParts(
            SendWords("ROLLBACK TO fencepost");
   }
   if (!sent || PQpipelineSync(connection_) == 0) return tl::unexpected(Broken());
-  Parts failures;
+  Parts answered;
   for (std::size_t i = 0; i <= parts; ++i) {
     auto answers = Answers(true, Sent::kRecords);
     if (!open()) return tl::unexpected(answers.error());
-    failures.push_back(answers ? std::nullopt : std::optional(std::move(answers.error())));
+    if (answers) {  // but for the first it begins with ROLLBACK TO
+      const std::size_t at = i == 0 || i == parts ? 0 : 1;
+      answered.emplace_back(std::move(answers->at(at)));
+    } else {
+      answered.push_back(tl::unexpected(std::move(answers.error())));
+    }
   }
   if (PQexitPipelineMode(connection_) == 0) return tl::unexpected(Broken());
-  if (failures.back()) return tl::unexpected(std::move(*failures.back()));
-  failures.pop_back();
-  return failures;
+  if (!answered.back()) return tl::unexpected(std::move(answered.back().error()));
+  answered.pop_back();
+  return answered;
 }
 
 tl::expected<void, PgFailure> PgConnection::RollBack() {

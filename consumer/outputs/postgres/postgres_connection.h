@@ -129,7 +129,7 @@ class PgConnection {
   // savepoint, and all are sent in one go; of each its failure, of the kind kServer, after which it
   // was rolled back, or nullopt. Deferred constraints are checked with each part.
   tl::expected<std::vector<PgResult>, PgFailure> BeginApart(const std::vector<Step>& steps);
-  using Parts = std::vector<std::optional<PgFailure>>;
+  using Parts = std::vector<tl::expected<PgResult, PgFailure>>;  // what each part answered
   tl::expected<Parts, PgFailure> SendParts(std::size_t parts,
                                            const std::function<Step(std::size_t)>& part);
   tl::expected<void, PgFailure> CommitApart(const std::vector<Step>& steps);

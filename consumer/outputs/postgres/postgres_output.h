@@ -117,6 +117,7 @@ class PostgresOutput final : public LedgerOutput {
   [[nodiscard]] PgConnection::Step ReplaceStep() const;
   // `write`: the answer of the write.
   void TakeRows(const PgResult& write, Outcomes& outcomes) const;
+  [[nodiscard]] std::vector<std::size_t> LostOf(const PgResult& write) const;
   // All of rows_, where any id may be known.
   Answer<void> WriteAny(Outcomes& outcomes);
   Answer<void> Judge(const PgResult& write, const PgResult& rest, Outcomes& outcomes);

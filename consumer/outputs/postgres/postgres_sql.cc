@@ -141,10 +141,9 @@ std::vector<Oid> PlainEffectsTypes(const PgTarget& target) {
   return types;
 }
 
-std::string PlainEffectsSql(const PgTarget& target, const RowShape& shape) {
-  const std::string values = Listed(target.columns.size(), [&](std::size_t i) {
-    return Value(target.columns[i], shape.columns[i], "u", i);
-  });
+std::string PlainEffectsSql(const PgTarget& target) {
+  const std::string values = Listed(
+      target.columns.size(), [&](std::size_t i) { return Value(target.columns[i], "u", i); });
   return fmt::format("INSERT INTO {} ({}) SELECT {} FROM unnest({}) AS u({})", target.table,
                      Names(target), values, ArraysFrom(target, 1).substr(2),
                      CellNames(target).substr(2));

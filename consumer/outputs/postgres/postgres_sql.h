@@ -49,7 +49,7 @@ enum class Ids : std::uint8_t { kAny, kNew };
 std::string WriteSql(const PgTarget& target, Ids ids);
 std::vector<Oid> WriteTypes(const PgTarget& target);
 // The effects of the plain case alone. $1… one array a column.
-std::string PlainEffectsSql(const PgTarget& target, const RowShape& shape);
+std::string PlainEffectsSql(const PgTarget& target);
 std::vector<Oid> PlainEffectsTypes(const PgTarget& target);
 // Any number of rows a record, by the rules. The same, but $7 the rows' records (counted from 1),
 // $8 whether they delete, $9… one array a column; rows in the order in which they count. Where

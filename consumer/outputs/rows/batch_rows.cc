@@ -63,10 +63,13 @@ std::string BatchRows::KeyOf(const Row& row) const {
 }
 
 bool BatchRows::ComesFirst(std::size_t first_row) {
+  own_keys_.clear();
   if (!may_omit_ || (!shape_.updates() && !shape_.deletes())) return true;
   for (std::size_t row = first_row; row < rows_.size(); ++row) {
-    const bool first = keys_.insert(KeyOf(rows_[row])).second;
+    std::string key = KeyOf(rows_[row]);
+    const bool first = !keys_.contains(key) && !own_keys_.contains(key);
     if (!first && rows_[row].omits) return false;
+    own_keys_.insert(std::move(key));
   }
   return true;
 }
@@ -130,7 +133,10 @@ bool BatchRows::AddRecord(const WriteItem& item, std::size_t index, std::size_t 
        .bytes = text_.size() - begin + item.record_id.size() + 64 * std::max<std::size_t>(rows, 1),
        .source = {.at = source, .size = text_.size() - source, .null = false}});
   bytes_ += records_.back().bytes;
-  if (bytes_ <= kMostBytes || records_.size() == 1) return true;
+  if (bytes_ <= kMostBytes || records_.size() == 1) {
+    keys_.merge(own_keys_);
+    return true;
+  }
   records_.pop_back();
   return false;
 }
@@ -160,6 +166,7 @@ tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& it
     }
     const std::size_t begin = text_.size();
     const std::size_t first_row = rows_.size();
+    if (apart) refused_.reset();
     const bool refused_before = refused_.has_value();
     tl::expected<void, std::string> done;
     if (item.dead_letter == nullptr) {

@@ -139,7 +139,8 @@ class BatchRows {
   tl::expected<void, std::string> EvaluateRow(const WriteItem& item, const ItemValue& value);
   tl::expected<void, std::string> EvaluateCell(std::size_t column, bool must_stand);
   // Whether nothing of the batch comes before these rows that they need to find in the table: a row
-  // that leaves a column out keeps what the last row of its key wrote. Notes their keys.
+  // that leaves a column out keeps what the last row of its key wrote. Their keys are in own_keys_,
+  // until the record is added.
   bool ComesFirst(std::size_t first_row);
   [[nodiscard]] std::string KeyOf(const Row& row) const;
   [[nodiscard]] bool IsOmitted(std::size_t column, bool found, std::size_t at) const;
@@ -155,7 +156,8 @@ class BatchRows {
   std::vector<Entry> filled_;  // all of them, once some are selected
   std::size_t bytes_ = 0;
   std::vector<std::size_t> by_id_;
-  std::unordered_set<std::string> keys_;  // of the rows, where some may leave columns out
+  std::unordered_set<std::string> keys_;      // of the rows, where some may leave columns out
+  std::unordered_set<std::string> own_keys_;  // of the rows of the record that is evaluated
   const bool may_omit_;
   bool one_row_each_ = true;
   CellTypes* types_ = nullptr;          // during Fill

@@ -37,7 +37,7 @@ bool EscapesNul(std::string_view json) {
   return false;
 }
 
-// What people write for a JSON number: also +1 and 007.
+// Without its sign, and without zeros before its first digit.
 std::string_view WithoutZeros(std::string_view number, bool& negative) {
   negative = number.starts_with('-');
   if (negative || number.starts_with('+')) number.remove_prefix(1);
@@ -47,6 +47,16 @@ std::string_view WithoutZeros(std::string_view number, bool& negative) {
   return number;
 }
 
+// What people and other databases write for a JSON number: also +1, 007, .5, 5. and blanks around
+// it.
+std::string AsJsonNumber(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  bool negative = false;
+  std::string_view plain = WithoutZeros(text, negative);
+  if (plain.size() > 1 && plain.ends_with('.')) plain.remove_suffix(1);
+  return fmt::format("{}{}{}", negative ? "-" : "", plain.starts_with('.') ? "0" : "", plain);
+}
 // "{"scale": 2, "value": "BAg="}", as Debezium writes a decimal of no fixed scale.
 struct Unscaled {
   std::string value;
@@ -222,12 +232,9 @@ class Cell {
     const bool finite = cell() != "NaN" && cell() != "Infinity" && cell() != "-Infinity";
     if (!finite && to_.infinite) return {};
     if (type_ != JsonType::kNumber) {
-      bool negative = false;
-      const std::string_view plain = WithoutZeros(cell(), negative);
-      if (!IsJsonNumber(plain) || plain.starts_with('-')) return NoNumber();
-      if (plain.size() + (negative ? 1 : 0) != cell().size()) {
-        Become((negative ? "-" : "") + std::string(plain));
-      }
+      const std::string number = AsJsonNumber(cell());
+      if (!IsJsonNumber(number)) return NoNumber();
+      if (number != cell()) Become(number);
     }
     if (to_.kind == CellKind::kWhole) return MakeCellWhole(to_.least, to_.most, text_, at_);
     if (to_.digits) {

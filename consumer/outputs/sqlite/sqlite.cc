@@ -28,6 +28,10 @@ std::string InsertSql(const SqliteTarget& target, const RowShape& shape,
     names += fmt::format("{}{}", comma, QuoteIdentifier(shape.columns[i].name));
     marks += fmt::format("{}?{}", comma, i + 1);
   }
+  if (names.empty()) {  // no upsert is written with it, and no key is left out of one
+    return fmt::format("INSERT{} INTO {} DEFAULT VALUES",
+                       shape.on_conflict == OnConflict::kIgnore ? " OR IGNORE" : "", target.table);
+  }
   return fmt::format("INSERT INTO {} AS t ({}) VALUES ({}){}", target.table, names, marks,
                      OnConflictSql(shape));
 }
@@ -213,6 +217,9 @@ SqliteOutput::Answer<void> SqliteOutput::WriteRow(std::size_t record, std::size_
   return Run(statement);
 }
 
+// Prepared statements at most, one for each set of columns that a row left out.
+constexpr std::size_t kMostPartial = 200;
+
 // An INSERT would need the columns that are NOT NULL, also where a row is there to be updated.
 SqliteOutput::Answer<void> SqliteOutput::WritePartly(std::size_t record, std::size_t row) {
   bool found = false;
@@ -225,6 +232,7 @@ SqliteOutput::Answer<void> SqliteOutput::WritePartly(std::size_t record, std::si
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
     omitted.push_back(rows_.omits(record, column, row));
   }
+  if (partial_.size() > kMostPartial) partial_.clear();
   SqliteStatement& statement = partial_[{found, omitted}];
   if (statement == nullptr) {
     auto made = connection_.Prepare(found ? UpdateSql(target_, *shape_, omitted)

@@ -44,6 +44,34 @@ CellType SqliteCellType(std::string_view type, bool strict) {
   return cell;
 }
 
+// What its numeric affinity takes for a number: also " 12 ", ".5" and "5.", of whatever size.
+static bool IsNumberOfSqlite(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r";
+  const auto skip = [&text](std::string_view some) {
+    const std::size_t end = std::min(text.find_first_not_of(some), text.size());
+    text.remove_prefix(end);
+    return end;
+  };
+  const auto sign = [&text] {
+    if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  };
+  skip(kBlanks);
+  sign();
+  std::size_t digits = skip("0123456789");
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    digits += skip("0123456789");
+  }
+  if (digits == 0) return false;
+  if (text.starts_with('e') || text.starts_with('E')) {
+    text.remove_prefix(1);
+    sign();
+    if (skip("0123456789") == 0) return false;
+  }
+  skip(kBlanks);
+  return text.empty();
+}
+
 tl::expected<void, std::string> SqliteCells::Convert(std::size_t column,
                                                      std::optional<JsonType> type,
                                                      std::string& text, std::size_t at) {
@@ -55,8 +83,7 @@ tl::expected<void, std::string> SqliteCells::Convert(std::size_t column,
   number.also_64 = true;
   const bool is_number = type == JsonType::kNumber || IsNumber(shape_.columns[column].selector);
   if (is_number) return MakeCell(number, shape_.columns[column], type, text, at);
-  std::string copy = text.substr(at);
-  if (!MakeCell(number, shape_.columns[column], type, copy, 0) || type == JsonType::kBoolean) {
+  if (type == JsonType::kBoolean || !IsNumberOfSqlite(std::string_view(text).substr(at))) {
     return MakeCell(to, shape_.columns[column], type, text, at);
   }
   return tl::unexpected<std::string>(
