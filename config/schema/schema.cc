@@ -244,9 +244,9 @@ std::vector<Key> LedgerAndObserveKeys() {
   return {
       ledger("", "The table of what took effect."),
       ledger("keep", &PipelineOptions::ledger_keep,
-             "How long the ledger remembers an id at least; later it takes effect again. Rows of "
-             "records that the group has not committed stay. By position this is how long a dead "
-             "letter can be replayed under its own id; nothing else is forgotten.",
+             "How long the ledger remembers an id at least; later it takes effect again. Rows "
+             "whose records the group has not committed stay. By position only dead letters are "
+             "forgotten: their own id is not replayed any more.",
              {.default_words = "`forever`",
               .limits = {{"1m", "36500d"}},
               .or_word = "forever",

@@ -107,10 +107,9 @@ std::vector<Key> RetryKeys() {
   const KeysOf dead("dead_letter", kDeadLetter);
   return {
       retry("",
-            "Retries of a failed handler call. The wait is drawn from 0 to b = `initial` × "
-            "`multiplier`^(attempt - 1), at most `max`; a longer `Retry-After` counts instead. "
-            "Other keys do not wait. While the service fails for several records and succeeds for "
-            "none, no record is given up: "
+            "Retries of a failed handler call. The wait is drawn from 0 to `initial` × "
+            "`multiplier`^(attempt - 1), at most `max`, or a longer `Retry-After`. Other keys do "
+            "not wait. When a record is given up: "
             "[outages](../consumer/handlers/README.md#outages)."),
       retry("attempts", &RetryOptions::attempts,
             "A record is given up after so many calls or more: it becomes a dead letter, or the "
@@ -147,8 +146,8 @@ std::vector<Key> RetryKeys() {
            {.check = CheckTopic, .required = true, .basic = true}),
       dead("max_consecutive", &DeadLetterOptions::max_consecutive,
            "Records in a row that become dead letters while none takes effect, but for conflicts "
-           "of ids. Then the others wait and the worker is not ready until one does: what all "
-           "share is a mistake in file, table or service. `0`: no limit.",
+           "of ids. The others wait, and the worker is not ready: what all share is no record's "
+           "fault. `0`: no limit.",
            {.limits = {{"0", "1000000"}}}),
       dead("on_publish_failure",
            "Partitions pause until the topic takes records again; nothing is dropped.",
@@ -167,10 +166,10 @@ std::vector<Key> TableKeys(const std::string& output, bool required) {
   constexpr auto kCheckColumn = CheckColumnOf(static_cast<const Output*>(nullptr));
   std::vector<Key> keys = {
       rows("columns", &Output::columns,
-           "Column names, and the selector whose value each gets, by the column's type "
+           "Column names, and the selector whose value each gets "
            "([types](../consumer/outputs/postgres/README.md#types)). Where nothing is found, `?` "
-           "at the end gives null; `?default` leaves the column out: its DEFAULT in a new row, as "
-           "it is in one that is updated.",
+           "gives null; `?default` leaves the column out: its DEFAULT in a new row, unchanged in "
+           "an old one.",
            {.check = kCheckColumn, .required = required, .basic = true}),
       rows("on_conflict",
            OneOf<OnConflict>({{"error", OnConflict::kError},

@@ -219,8 +219,8 @@ class Cdc : public PipelineTest {
     producer.Flush();
   }
   ::testing::AssertionResult AllDone(const WorkerTeam& team) {
-    const auto done = WaitUntil(seconds(120), "all offsets to be committed",
-                                [&] { return CommittedToTheEnd(Kafka(), name_, name_); });
+    auto done = WaitUntil(seconds(120), "all offsets to be committed",
+                          [&] { return CommittedToTheEnd(Kafka(), name_, name_); });
     return done ? done : done << team.Tails();
   }
   // As "Recreating a topic on purpose" in deploy/operations/kafka.md says.

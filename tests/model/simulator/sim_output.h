@@ -44,6 +44,7 @@ class SimOutput final : public consumer::LedgerOutput {
   Answer<Refusals> WriteParts(const std::vector<Records>& /*parts*/) override { return Refusals(); }
   Answer<void> EndApart() override { return {}; }
   void RollBack() override {}
+  Answer<bool> FindsNewer() override { return false; }
   Answer<bool> HasTopic(const std::string& topic) override;  // likewise
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<consumer::PositionMemory::Rows> ReadPositions(const Parts& parts) override;

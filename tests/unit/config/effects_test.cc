@@ -82,7 +82,7 @@ TEST(Handler, OfExecAndJq) {
       "output: {sqlite: {path: a, table: b, columns: {v: value}}}\n"
       "handler:\n  jq: |\n    .a\n    | {b: .c}\n");
   EXPECT_EQ(std::get<consumer::JqHandlerOptions>(jq.handler.kind).program, ".a\n| {b: .c}\n");
-  const auto take = With(std::string(kStdout) + "handler: {take: json:/after?}\n");
+  const auto take = With(std::string(kStdout) + "handler: {take: \"json:/after?\"}\n");
   EXPECT_EQ(std::get<consumer::TakeHandlerOptions>(take.handler.kind).part.Text(), "json:/after?");
   EXPECT_FALSE(take.handler.outside());
 }

@@ -267,7 +267,7 @@ TEST_F(PositionMemoryTest, AFirstWriteAtTheEndOfWhatIsDoneReadsOneRecord) {
   row.anchors.Add({.offset = 1, .timestamp = 1, .content = 1});
   const auto write = [&] {
     return memory_.BeforeWrite({part}, [&](const std::vector<PositionPart>& parts) {
-      EXPECT_EQ(parts.at(0).ranges.Text(), "{[9,9223372036854775807)}");
+      EXPECT_EQ(parts.at(0).ranges.Text(), "{[0,9223372036854775807)}");
       return PositionMemory::Rows{row};
     });
   };
@@ -292,7 +292,7 @@ TEST_F(PositionMemoryTest, AFirstWriteOfWhatIsDoneComparesAllAnchorsBeforeItsOwn
   row.anchors.Add({.offset = 7, .timestamp = 1, .content = 1});
   const auto write = [&] {
     return memory_.BeforeWrite({Written(6, 9)}, [&](const std::vector<PositionPart>& parts) {
-      EXPECT_EQ(parts.at(0).ranges.Text(), "{[6,9223372036854775807)}");
+      EXPECT_EQ(parts.at(0).ranges.Text(), "{[0,9223372036854775807)}");
       return PositionMemory::Rows{row};
     });
   };
