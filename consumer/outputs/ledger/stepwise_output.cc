@@ -1,5 +1,6 @@
 #include "consumer/outputs/ledger/stepwise_output.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
