@@ -134,9 +134,15 @@ void HandlerCalls::OnMade(std::uint64_t bytes) {
 }
 
 // Without a topic for dead letters the first one ends the worker.
+bool HandlerCalls::Full() const { return options_.dead_letters && limiter_->Full(); }
+
 bool HandlerCalls::Believed() {
   constexpr LetterCause kCause = LetterCause::kHandler;
   return !options_.dead_letters || limiter_->Pass(kCause, limiter_->Now(kCause), true);
+}
+
+bool HandlerCalls::LongEnough(const InFlight& in) const {
+  return in.attempts >= tuning_.retry.attempts && in.failing.alone >= tuning_.retry.give_up_after;
 }
 
 bool HandlerCalls::OnFailed(InFlight& in, const HandlerFailure& failure, std::uint64_t call,
@@ -146,36 +152,45 @@ bool HandlerCalls::OnFailed(InFlight& in, const HandlerFailure& failure, std::ui
     OnHandlerWorks(call, now);  // it did answer
     return false;
   }
-  RecordHandlerFailure(in, failure, call, refused, probe, now);
-  if (refused || !failure.reached || circuit_.open()) return true;
-  const bool long_enough =
-      in.attempts >= tuning_.retry.attempts && in.failing.alone >= tuning_.retry.give_up_after;
-  return !long_enough || !Believed();
-}
-
-void HandlerCalls::RecordHandlerFailure(InFlight& in, const HandlerFailure& failure,
-                                        std::uint64_t call, bool refused, bool probe, Now now) {
-  const Says says = refused                    ? Says::kRefusesAll
-                    : !failure.reached         ? Says::kIsAway
-                    : SaysUnavailable(failure) ? Says::kServesNobody
-                                               : Says::kNothing;
   const bool was_open = circuit_.open();
   const Nanos open = circuit_.OpenFor(now.boot);
+  Says says = refused                    ? Says::kRefusesAll
+              : !failure.reached         ? Says::kIsAway
+              : SaysUnavailable(failure) ? Says::kServesNobody
+              : LongEnough(in) && Full() ? Says::kRefusesAll
+                                         : Says::kNothing;
   in.failing.why = failure.error_class;
   circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failing, call, says, now.boot);
+  const bool long_enough = failure.reached && !circuit_.open() && LongEnough(in);
+  const bool given_up = long_enough && Believed();
+  if (long_enough && !given_up) {
+    circuit_.Open(now.boot);
+    says = Says::kRefusesAll;
+  }
   if (was_open && !circuit_.open()) TellClosed(open, "only one record fails");
-  if (!circuit_.open() || (was_open && !probe)) return;
+  if (!circuit_.open() || (was_open && !probe)) return !given_up;
+  WaitForProbe(failure, says, was_open, now);
+  return true;
+}
+
+// The circuit is open by this failure, or still. Why it is open changes only by what the service
+// says of itself.
+void HandlerCalls::WaitForProbe(const HandlerFailure& failure, Says says, bool was_open, Now now) {
   const Millis drawn = RetryBackoff(tuning_.retry, circuit_.probes() + 1, random_());
   // What the service asks of one caller is no reason to try no other record for hours.
   const Millis most = std::max<Millis>(tuning_.retry.max, std::chrono::minutes(1));
   const Millis asked = std::min(failure.retry_after.value_or(Millis(0)), most);
   circuit_.WaitUntil(now.boot + std::max(drawn, asked));
+  const bool refused = says == Says::kRefusesAll;
+  if (was_open && refused && !refuses_all_) return;
+  if (!was_open || (!refused && says != Says::kNothing)) refuses_all_ = refused;
   const std::string what = ClassAndText(failure.error_class, failure.shown);
-  why_ = refused ? fmt::format(
-                       "every record is refused ({} in a row): {}; check the handler, its service "
-                       "and the records; if they are bad, raise dead_letter.max_consecutive",
-                       limiter_->in_a_row(), what)
-                 : "its service is unavailable: " + what;
+  why_ = refuses_all_ ? fmt::format(
+                            "every record is refused ({} in a row): {}; check the handler, "
+                            "its service and the records; if they are bad, raise "
+                            "dead_letter.max_consecutive",
+                            limiter_->in_a_row(), what)
+                      : "its service is unavailable: " + what;
   if (IsAboutTheCaller(failure.error_class)) why_ += "; check handler.http's url and credentials";
   if (was_open) return;
   observer_->OnNote(locking::Severity::kWarn, "handler_unavailable",

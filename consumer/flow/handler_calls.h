@@ -64,10 +64,13 @@ class HandlerCalls {
   [[nodiscard]] Instant NextTime() const { return call_at_; }
 
  private:
+  // No further one may become a dead letter.
+  [[nodiscard]] bool Full() const;
   // One more may become a dead letter, and is counted.
   bool Believed();
-  void RecordHandlerFailure(InFlight& record, const HandlerFailure& failure, std::uint64_t call,
-                            bool refused, bool probe, Now now);
+  // It has failed so often and by itself for so long that it is given up.
+  [[nodiscard]] bool LongEnough(const InFlight& record) const;
+  void WaitForProbe(const HandlerFailure& failure, Says says, bool was_open, Now now);
   // The circuit, which was open for so long, is closed.
   void TellClosed(Nanos open, std::string_view why);
   void OnHandlerWorks(std::uint64_t call, Now now);
@@ -90,6 +93,7 @@ class HandlerCalls {
   RateLimit rate_limit_;
   Instant call_at_ = Instant::max();
   std::string why_;
+  bool refuses_all_ = false;  // it is open since more were refused than are believed
 };
 
 // "CLASS: TEXT", without anything of the record.

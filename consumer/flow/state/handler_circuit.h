@@ -95,11 +95,15 @@ class HandlerCircuit {
     const bool opens = failures_ >= failures_to_open_ || says == Says::kRefusesAll;
     if (!shared) {
       Close();
-    } else if (!open_ && opens) {
-      open_ = true;
-      opened_at_ = now;
-      probes_ = 0;
+    } else if (opens) {
+      Open(now);
     }
+  }
+  // Whatever the row is: more records than are believed have failed, each by itself.
+  void Open(locking::Instant now) {
+    if (std::exchange(open_, true)) return;
+    opened_at_ = now;
+    probes_ = 0;
   }
   // While open, after the failure that opened it and after each failed probe.
   void WaitUntil(locking::Instant at) {

@@ -318,6 +318,28 @@ TEST_F(WrongCaller, CountsWithOtherCausesInOneRow) {
   EXPECT_NE(worker.flow.HandlerUnavailable(), "");
 }
 
+using FullRow = WorkerWith<BelievingTwo>;
+
+TEST_F(FullRow, ARecordThatIsNotGivenUpForItMakesTheServiceUnavailable) {
+  worker.Deliver(0, {"", "", "a@1"});
+  while (worker.Acknowledge()) {
+  }
+  HandlerFailure broken = WrongAddress();
+  broken.error_class = "500";
+  broken.retry = true;
+  const Instant end = world.now.boot + Millis(120'000);
+  while (world.now.boot < end) {
+    if (!worker.Calls().empty()) worker.Fail("a", broken);
+    worker.Wait(Millis(500));
+  }
+  EXPECT_EQ(worker.Letters(), "");
+  EXPECT_THAT(worker.flow.HandlerUnavailable(),
+              ::testing::StartsWith("every record is refused (2 in a row): 500: HTTP 404; check"));
+  while (worker.Calls().empty()) worker.Wait(Millis(10));
+  worker.Handle("a");
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
+}
+
 TEST_F(CircuitTest, AFailureThatIsTheRecordsOwnShowsThatTheServiceWorks) {
   FailAll();
   worker.Fail(NextCalls(), WrongAddress());
