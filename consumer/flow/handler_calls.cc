@@ -161,7 +161,8 @@ bool HandlerCalls::OnFailed(InFlight& in, const HandlerFailure& failure, std::ui
                                          : Says::kNothing;
   in.failing.why = failure.error_class;
   circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failing, call, says, now.boot);
-  const bool long_enough = failure.reached && !circuit_.open() && LongEnough(in);
+  const bool blames = failure.reached && !IsAboutTheCaller(failure.error_class);
+  const bool long_enough = blames && !circuit_.open() && LongEnough(in);
   const bool given_up = long_enough && Believed();
   if (long_enough && !given_up) {
     circuit_.Open(now.boot);

@@ -128,6 +128,25 @@ TEST_F(CircuitTest, ARecordIsGivenUpWhenItFailsForLongWhileOthersSucceed) {
   EXPECT_FALSE(Noted("handler_unavailable"));
 }
 
+TEST_F(CircuitTest, ARecordIsNeverGivenUpForAnAnswerAboutTheCallerHoweverManyOthersSucceed) {
+  for (const std::string id : {"b", "c"}) worker.Handle(id);
+  for (const char* error_class : {"302", "401", "403", "405", "407", "421", "426"}) {
+    HandlerFailure caller = Unavailable();
+    caller.error_class = error_class;
+    const Instant end = world.now.boot + Millis(150'000);
+    for (int i = 0; world.now.boot < end; ++i) {
+      if (worker.Calls().find('a') != std::string::npos) worker.Fail("a", caller);
+      const std::string other = std::string("x") + error_class + "-" + std::to_string(i);
+      worker.Deliver(0, {other});
+      worker.Handle(other);
+      worker.WriteAll();
+      worker.Wait(Millis(500));
+    }
+    EXPECT_EQ(worker.Letters(), "") << error_class;
+    EXPECT_THAT(worker.flow.Failing(), ::testing::StartsWith("only t/0/0 fails")) << error_class;
+  }
+}
+
 // The last success came after their first failure, and yet the service is away for all now.
 TEST_F(CircuitTest, RecordsThatFailedBeforeAnOutageAreNotGivenUpInIt) {
   worker.Fail("a", Unavailable());
