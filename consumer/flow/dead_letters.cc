@@ -76,6 +76,7 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
                 .failed_at = now.wall.time_since_epoch()};
   in.cause = refusal.cause;
   if (in.cause) in.turn = dead_letter_limiter_.Now(*in.cause);
+  if (in.cause == LetterCause::kOutput) dead_letter_limiter_.OnOutputRefuses();
   in.values = HandlerValues();  // it is published as it came
   in.handled = false;
   UpdateBytes(in);

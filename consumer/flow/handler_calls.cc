@@ -121,7 +121,7 @@ HandlerCalls::Ended HandlerCalls::OnAnswer(const HandlerAnswer& answer, Now now)
   out_.erase(call);
   const bool probe = circuit_.OnEnd(answer.id);
   if (answer.result) {
-    limiter_->Disprove(LetterCause::kHandler);
+    limiter_->OnAnswer();
     OnHandlerWorks(answer.id, now);
   }
   if (in->call != answer.id) return {};

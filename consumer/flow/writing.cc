@@ -231,7 +231,9 @@ void Flow::UpdateDeadLetterLimiter(const InFlight& in, const WriteOutcome& outco
   dead_letter_limiter_.Disprove(LetterCause::kIdentity);
   const bool written = outcome.result == WriteResult::kCommitted;
   const bool rows = in.handled ? !in.values.empty() : written || in.record.value.has_value();
-  if (rows && outcome.took_rows) dead_letter_limiter_.Disprove(LetterCause::kOutput);
+  if (!rows || !outcome.took_rows) return;
+  dead_letter_limiter_.Disprove(LetterCause::kOutput);
+  if (in.handled) dead_letter_limiter_.Disprove(LetterCause::kHandler);
 }
 
 void Flow::OnEffect(InFlight& in, Instant began, Now now) {

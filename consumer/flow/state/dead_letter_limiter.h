@@ -15,7 +15,9 @@
 // - A duplicate that a ledger or a DONE mark knows shows that the file finds the records' ids, and
 //   nothing of the output: nothing of it was written. But if the output itself found it, the
 //   columns were looked at before, with this file, and found.
-// - A handler's success disproves kHandler.
+// - A handler's success lifts kHandler, while the output has refused none since the last effect.
+// When
+//   it refuses what the handler answered, that counts again.
 // - An id alone says nothing: a wrong record_id may find something here and there.
 #pragma once
 
@@ -64,9 +66,28 @@ class DeadLetterLimiter {
   [[nodiscard]] bool Full() const { return !run_.Believes(); }
 
   void Disprove(LetterCause cause) { Of(cause).disproved = true; }
+  // The handler succeeded.
+  void OnAnswer() {
+    Cause& handler = Of(LetterCause::kHandler);
+    if (output_refuses_ || handler.count == 0) return;
+    run_.Forget(handler.count);
+    lifted_ += std::exchange(handler.count, 0);
+    any_lifted_ = true;
+  }
+  // The output refuses a record.
+  void OnOutputRefuses() {
+    output_refuses_ = true;
+    for (; lifted_ > 0 && !Full(); --lifted_) {
+      ++Of(LetterCause::kHandler).count;
+      run_.Count();
+    }
+    lifted_ = 0;
+  }
   // The moment is over. True: something was disproved in it, and what waits may be asked again.
   bool EndMoment() {
-    bool any = false;
+    bool any = std::exchange(any_lifted_, false);
+    if (Of(LetterCause::kHandler).disproved) lifted_ = 0;
+    if (Of(LetterCause::kOutput).disproved) output_refuses_ = false;
     for (Cause& cause : causes_) {
       if (!std::exchange(cause.disproved, false)) continue;
       any = true;
@@ -92,6 +113,9 @@ class DeadLetterLimiter {
 
   RunOfRefusals run_;
   std::array<Cause, 3> causes_{};
+  bool output_refuses_ = false;  // since the last effect
+  std::size_t lifted_ = 0;       // of kHandler, by successes since then
+  bool any_lifted_ = false;      // in this moment
 };
 
 }  // namespace fencepost::consumer

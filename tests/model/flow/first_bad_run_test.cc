@@ -63,6 +63,58 @@ TEST_P(FirstBadRun, MakesAtMostTenDeadLettersIsNamedAndEndsByTheFirstSuccess) {
   EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
 }
 
+// --- a proxy answers some calls itself: a page that the output cannot take
+// ------------------------
+
+FlowOptions TenInARow() {
+  FlowOptions options = FlowBench::Handling(Order::kNone);
+  options.tuning.retry.attempts = 3;
+  options.max_consecutive = 10;
+  options.tuning.concurrency = 4;
+  return options;
+}
+
+// So many calls of it are refused with 404, then so many answers by the output.
+class Interleaved : public WorkerWith<TenInARow>,
+                    public ::testing::WithParamInterface<std::pair<int, int>> {};
+
+TEST_P(Interleaved, RefusalsOfTheHandlerAndOfTheOutputMakeAtMostTenDeadLettersInAll) {
+  std::vector<std::string> records;
+  for (int i = 0; i < 100; ++i) records.push_back("r" + std::to_string(i));
+  worker.Deliver(0, records);
+  const WriteOutcome bad{WriteResult::kBadRecord, "<html>", DeadLetterReason::kBadRecord, "json"};
+  const auto [refused, answered] = GetParam();
+  for (int i = 0; i < 2000; ++i) {
+    if (!worker.calls.empty()) {
+      const std::string id = worker.calls.front().record_id;
+      i % (refused + answered) < refused
+          ? worker.Fail(id, {.error_class = "404", .text = "no", .retry = false})
+          : worker.Handle(id);
+    }
+    while (!worker.writes.empty()) {
+      worker.Answer(std::vector<WriteOutcome>(worker.writes.front()->records.size(), bad));
+    }
+    while (worker.Acknowledge()) {
+    }
+    worker.Wait(Millis(50));
+  }
+  EXPECT_EQ(worker.told.buried.size(), 10u);
+  for (int i = 0; worker.Watermark(0) < 100 && i < 1000; ++i) {
+    worker.HandleAll();
+    worker.WriteAll();
+    worker.Wait(Millis(100));
+  }
+  EXPECT_EQ(worker.Watermark(0), 100);
+  EXPECT_EQ(worker.told.buried.size(), 10u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pairs, Interleaved,
+                         Values(std::pair(1, 1), std::pair(9, 1), std::pair(1, 3), std::pair(3, 2)),
+                         [](const auto& test) {
+                           return std::to_string(test.param.first) + "and" +
+                                  std::to_string(test.param.second);
+                         });
+
 constexpr const char* kAway = "its service is unavailable: ";
 constexpr const char* kRefused = "every record is refused (10 in a row): ";
 INSTANTIATE_TEST_SUITE_P(

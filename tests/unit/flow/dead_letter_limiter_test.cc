@@ -75,6 +75,35 @@ TEST(DeadLetterLimiterTest, KeepsTheCountOfACauseThatIsNotDisproved) {
   EXPECT_EQ(Passed(gate, kOutput, 9), 1);
 }
 
+TEST(DeadLetterLimiterTest, LiftsWhatAHandlerRefusedAtItsSuccessUntilTheOutputRefusesTheAnswer) {
+  DeadLetterLimiter gate(3);
+  Passed(gate, kHandler, 2);
+  gate.OnAnswer();
+  EXPECT_EQ(gate.in_a_row(), 0u);
+  EXPECT_TRUE(gate.EndMoment()) << "what waits may be asked again";
+  gate.OnOutputRefuses();
+  EXPECT_EQ(gate.in_a_row(), 2u);
+  gate.OnAnswer();
+  EXPECT_EQ(gate.in_a_row(), 2u) << "what it answers may be refused too";
+  EXPECT_FALSE(gate.EndMoment());
+  gate.Disprove(kHandler);
+  gate.Disprove(kOutput);
+  gate.EndMoment();
+  Passed(gate, kHandler, 1);
+  gate.OnAnswer();
+  EXPECT_EQ(gate.in_a_row(), 0u) << "something took effect";
+}
+
+TEST(DeadLetterLimiterTest, LiftsForGoodWhatIsFollowedByAnEffect) {
+  DeadLetterLimiter gate(3);
+  Passed(gate, kHandler, 2);
+  gate.OnAnswer();
+  gate.Disprove(kHandler);
+  gate.EndMoment();
+  gate.OnOutputRefuses();
+  EXPECT_EQ(gate.in_a_row(), 0u);
+}
+
 TEST(DeadLetterLimiterTest, LetsOutUncountedWhatWasFoundBadBeforeItsCauseWasDisproved) {
   DeadLetterLimiter gate(1);
   const DeadLetterLimiter::Turn before = gate.Now(kOutput);
