@@ -205,7 +205,9 @@ void Flow::ReleaseWithheld(Now now) {
         continue;
       }
       withheld_tried_ = 0;
-      if (in_doubt && VerdictMayChange(in) && dead_letter_limiter_.Free(*in.cause, in.turn)) {
+      const bool judges =
+          in_doubt && VerdictMayChange(in) && dead_letter_limiter_.Free(*in.cause, in.turn);
+      if (judges && !std::exchange(in.rejudged, true)) {
         TryAgain(in);
         continue;
       }

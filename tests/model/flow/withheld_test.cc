@@ -312,6 +312,37 @@ TEST_F(WithheldAnswers, AreAskedForAgainEverLessOften) {
   EXPECT_GE(asked[7] - asked[6], Millis(900));
 }
 
+TEST_F(WithheldAnswers, AreJudgedOnceMoreAfterAnEffectAndThenTheirVerdictIsFinal) {
+  std::vector<std::string> records;
+  for (int i = 0; i < 30; ++i) records.push_back(fmt::format("bad-{}", i));
+  worker.Deliver(0, records);
+  int judged = 0;
+  const auto work = [&] {
+    for (bool any = true; any;) {
+      any = false;
+      for (; !worker.calls.empty(); ++judged, any = true) {
+        worker.Handle(worker.calls.front().record_id);
+      }
+      for (; !worker.writes.empty(); any = true) {
+        std::vector<WriteOutcome> outcomes;
+        for (const InFlight* in : worker.writes.front()->records)
+          outcomes.push_back(in->identity.id.starts_with("good") ? kWritten : kBad);
+        worker.Answer(outcomes);
+      }
+      while (worker.Acknowledge()) any = true;
+    }
+  };
+  work();
+  EXPECT_EQ(judged, 30);
+  for (int i = 0; i < 4; ++i) {
+    worker.Deliver(0, {fmt::format("good-{}", i)});
+    work();
+  }
+  EXPECT_EQ(worker.Watermark(0), 40);
+  EXPECT_EQ(judged, 30 + 4 + 33) << "each of those that were withheld once more";
+  EXPECT_EQ(worker.told.buried.size(), 36u);
+}
+
 TEST(WithheldAnswersInOrder, AreNotAskedForAgainWhileACallBehindThemIsOut) {
   SharedWorld world;
   FlowOptions options = Answering();
