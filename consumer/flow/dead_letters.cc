@@ -215,7 +215,7 @@ void Flow::ReleaseWithheld(Now now) {
       work_.Push(&in);
     }
   }
-  if (withheld_.empty()) refused_.clear();
+  if (withheld_.empty()) ForgetRefusal();
   Advance(now);
 }
 

@@ -257,6 +257,7 @@ class Flow : private RecordLocks::User {
   void TellPrunable(Now now);
   void LookForStall(Assignment& partition, Now now);
   void LookForRefusal(Now now);
+  void ForgetRefusal();
   void LookForProbes(Now now);
   void LookForFailing();
   [[nodiscard]] bool MayTakeEffect() const;

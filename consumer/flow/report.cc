@@ -88,8 +88,9 @@ void Flow::LookForStall(Assignment& partition, Now now) {
 
 // The text is that of the first one, so that it stays the same while others come.
 void Flow::LookForRefusal(Now now) {
+  if (!dead_letter_limiter_.Full()) return refused_.clear();
+  if (withheld_.empty()) return ForgetRefusal();
   refused_.clear();
-  if (withheld_.empty() || !dead_letter_limiter_.Full()) return;
   const bool long_ago = now.boot - withheld_.front().at >= options_.stall_after;
   if (!long_ago && MayTakeEffect()) return;
   const InFlight& first = *withheld_.front().record;
@@ -101,6 +102,15 @@ void Flow::LookForRefusal(Now now) {
       "are bad, raise dead_letter.max_consecutive",
       dead_letter_limiter_.in_a_row(), first.letter->shown,
       first.cause == LetterCause::kIdentity ? "record_id and the producer" : columns);
+}
+
+// Not while one that was refused is tried again: its verdict is not known.
+void Flow::ForgetRefusal() {
+  const bool still = !refused_.empty() && dead_letter_limiter_.Full() &&
+                     std::ranges::any_of(pool_, [](const InFlight& in) {
+                       return in.stage() != Stage::kUnused && in.tried_again;
+                     });
+  if (!still) refused_.clear();
 }
 
 // Who may show that the service works again.
@@ -139,7 +149,7 @@ void Flow::LookForFailing() {
 bool Flow::MayTakeEffect() const {
   return std::ranges::any_of(pool_, [](const InFlight& in) {
     const bool busy = in.stage() == Stage::kLocking || in.stage() == Stage::kGranted;
-    return in.letter == nullptr && (busy || InLeasedPrefix(in.stage()));
+    return in.letter == nullptr && !in.tried_again && (busy || InLeasedPrefix(in.stage()));
   });
 }
 

@@ -343,6 +343,38 @@ TEST_F(WithheldAnswers, AreJudgedOnceMoreAfterAnEffectAndThenTheirVerdictIsFinal
   EXPECT_EQ(worker.told.buried.size(), 36u);
 }
 
+TEST_F(WithheldAnswers, AreSaidWhileOneOfThemIsTriedAgain) {
+  EXPECT_NE(Refused(), "");
+  for (int i = 0; i < 4; ++i) {
+    WaitForACall();
+    EXPECT_NE(Refused(), "") << "it was refused before";
+    worker.HandleAll();
+    EXPECT_NE(Refused(), "");
+    RefuseWrite();
+    EXPECT_NE(Refused(), "");
+  }
+  WaitForACall();
+  worker.HandleAll();
+  worker.WriteAll();
+  worker.HandleAll();
+  worker.WriteAll();
+  EXPECT_EQ(Refused(), "");
+}
+
+// It is in flight alone, and none is withheld.
+TEST_F(Withheld, AreSaidWhileTheOnlyOneIsTriedAgain) {
+  WriteOutcome refused = kBad;
+  refused.reason = DeadLetterReason::kOutput;
+  worker.Deliver(0, {"a", "b", "c", "d"});
+  worker.Answer(std::vector<WriteOutcome>(4, refused));
+  EXPECT_EQ(Letters(), 3);
+  EXPECT_NE(Refused(), "");
+  for (int i = 0; worker.Writes().empty() && i < 100; ++i) worker.Wait(Millis(100));
+  EXPECT_NE(Refused(), "");
+  worker.WriteAll();
+  EXPECT_EQ(Refused(), "");
+}
+
 TEST(WithheldAnswersInOrder, AreNotAskedForAgainWhileACallBehindThemIsOut) {
   SharedWorld world;
   FlowOptions options = Answering();
