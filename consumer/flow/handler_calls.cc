@@ -149,7 +149,7 @@ bool HandlerCalls::OnFailed(InFlight& in, const HandlerFailure& failure, std::ui
                             bool probe, Now now) {
   const bool refused = !MayRetry(options_.handler, tuning_.retry, failure);
   if (refused && Believed()) {
-    OnHandlerWorks(call, now);  // it did answer
+    if (failure.asked) OnHandlerWorks(call, now);  // it did answer
     return false;
   }
   const bool was_open = circuit_.open();

@@ -50,11 +50,11 @@ inline HandlerResult TimedOut(Millis limit) {
   return tl::unexpected(HandlerFailure{.error_class = "timeout", .text = text, .shown = text});
 }
 
-// A value that should be JSON, and is not (json_text.h); `hint` may be empty.
+// A record's value that should be JSON, and is not (json_text.h); `hint` may be empty.
 inline HandlerFailure NotJson(std::string_view why, std::string_view hint) {
   const std::string text = fmt::format("the value is not valid JSON: {}{}{}{}", why,
                                        hint.empty() ? "" : " (", hint, hint.empty() ? "" : ")");
-  return {.error_class = "bad_record", .text = text, .shown = text, .retry = false};
+  return {.error_class = "bad_record", .text = text, .shown = text, .retry = false, .asked = false};
 }
 
 inline HandlerResult TooLarge(std::string_view what) {

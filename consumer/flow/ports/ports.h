@@ -59,6 +59,8 @@ struct HandlerFailure {
   // false: the receiver was not reached at all (away, refused, no name). Says nothing about the
   // record: it is tried again for as long as it takes, and does not count as an attempt.
   bool reached = true;
+  // false: the record was refused before the receiver was called. Says nothing about the receiver.
+  bool asked = true;
   std::optional<std::chrono::milliseconds> retry_after;  // the receiver's wish (Retry-After)
 };
 

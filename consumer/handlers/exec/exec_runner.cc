@@ -153,7 +153,11 @@ void ExecRunner::GiveTo(Slot& slot, HandlerCall call) {
   const Clock::time_point deadline = now + call.timeout;
   slot.record = InHand{.call = std::move(call), .since = now, .deadline = deadline};
   if (!line) return Answer(slot, tl::unexpected(line.error()));
-  if (line->size() > kMaxAnswerBytes) return Answer(slot, TooLarge("the request's line"));
+  if (line->size() > kMaxAnswerBytes) {
+    HandlerResult refused = TooLarge("the request's line");
+    refused.error().asked = false;
+    return Answer(slot, std::move(refused));
+  }
   slot.process->Send(*line);
 }
 

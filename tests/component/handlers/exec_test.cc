@@ -81,6 +81,7 @@ TEST_F(ExecHandler, AsksNothingOfAValueThatIsNotJson) {
   StartPython(kEcho);
   const HandlerFailure failure = FailureOf(R"({"score":NaN})");
   EXPECT_EQ(failure.error_class, "bad_record");
+  EXPECT_FALSE(failure.asked);
   EXPECT_EQ(failure.text,
             "the value is not valid JSON: NaN is not JSON (values of another form: "
             "`handler.exec.value: text`)");

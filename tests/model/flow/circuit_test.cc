@@ -366,6 +366,36 @@ TEST_F(CircuitTest, AFailureThatIsTheRecordsOwnShowsThatTheServiceWorks) {
   EXPECT_EQ(worker.letters.size(), 1u);
 }
 
+HandlerFailure RefusedBeforeTheCall() {
+  HandlerFailure failure = WrongAddress();
+  failure.error_class = "bad_record";
+  failure.asked = false;
+  return failure;
+}
+
+TEST_F(CircuitTest, ARecordThatIsRefusedBeforeAnyCallSaysNothingOfTheService) {
+  FailAll();
+  worker.Fail(NextCalls(), RefusedBeforeTheCall());
+  EXPECT_EQ(worker.letters.size(), 1u);
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "its service is unavailable: 503: HTTP 503");
+}
+
+TEST_F(FullRow, ARefusalInAnOutageDoesNotReplaceItsReason) {
+  worker.Assign(1);
+  worker.Deliver(0, {"a@1", "b@2", "c@3"});
+  for (const std::string id : {"a", "b", "c"}) worker.Fail(id, Unavailable());
+  ASSERT_EQ(worker.flow.HandlerUnavailable(), "its service is unavailable: 503: HTTP 503");
+  worker.Deliver(1, {"", ""});
+  while (worker.Acknowledge()) {
+  }
+  for (int i = 0; i < 3; ++i) {
+    while (worker.Calls().empty()) worker.Wait(Millis(10));
+    worker.Fail(worker.Calls(), i == 1 ? WrongAddress() : RefusedBeforeTheCall());
+    EXPECT_EQ(worker.flow.HandlerUnavailable(), "its service is unavailable: 503: HTTP 503");
+  }
+  EXPECT_EQ(worker.told.buried.size(), 2u);
+}
+
 TEST_F(CircuitTest, AServiceThatIsNotReachedOpensItToo) {
   HandlerFailure failure = Unavailable();
   failure.error_class = "connection";
