@@ -145,9 +145,9 @@ std::vector<Key> RetryKeys() {
       dead("topic", &DeadLetterOptions::topic, "Topic of the same cluster; none of `kafka.topics`.",
            {.check = CheckTopic, .required = true, .basic = true}),
       dead("max_consecutive", &DeadLetterOptions::max_consecutive,
-           "Records in a row that become dead letters while none takes effect, but for conflicts "
-           "of ids. The others wait, and the worker is not ready: what all share is no record's "
-           "fault. `0`: no limit.",
+           "Records in a row that become dead letters while none takes effect. Then the others "
+           "wait and the worker is not ready until one does: what all share is a mistake in file, "
+           "table or service. `0`: no limit.",
            {.limits = {{"0", "1000000"}}}),
       dead("on_publish_failure",
            "Partitions pause until the topic takes records again; nothing is dropped.",

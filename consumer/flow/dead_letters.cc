@@ -39,7 +39,8 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
                             {.reason = DeadLetterReason::kIdConflict,
                              .error_class = "id_conflict",
                              .text = what + detail,
-                             .shown = what + shown},
+                             .shown = what + shown,
+                             .cause = LetterCause::kIdentity},
                             now);
   }
   Block(in,
@@ -62,6 +63,7 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
     return Block(in, {bad ? "bad_record" : "handler_failed", std::move(refusal.shown), "", hint},
                  now);
   }
+  const bool again = in.letter != nullptr && in.cause == refusal.cause;
   in.letter = std::make_unique<DeadLetter>();
   *in.letter = {.id = 0,
                 .record = in.record,
@@ -75,7 +77,7 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
                 .attempts = in.attempts,
                 .failed_at = now.wall.time_since_epoch()};
   in.cause = refusal.cause;
-  if (in.cause) in.turn = dead_letter_limiter_.Now(*in.cause);
+  if (in.cause && !again) in.turn = dead_letter_limiter_.Now(*in.cause);
   if (in.cause == LetterCause::kOutput) dead_letter_limiter_.OnOutputRefuses();
   in.values = HandlerValues();  // it is published as it came
   in.handled = false;
@@ -161,7 +163,7 @@ bool Flow::ManyWithheld() const {
 
 bool Flow::VerdictMayChange(const InFlight& in) const {
   return in.cause == LetterCause::kOutput &&
-         (options_.handler.outside() || in.letter->reason == DeadLetterReason::kOutput);
+         (options_.handler.outside() || in.letter->reason != DeadLetterReason::kBadRecord);
 }
 
 void Flow::TryAgain(InFlight& in) {

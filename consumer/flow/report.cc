@@ -18,6 +18,7 @@ bool NeedsHandler(const InFlight& in) {
     case Stage::kUnused:
     case Stage::kBlocked:
     case Stage::kFinished:
+    case Stage::kWaitingForSameId:  // what becomes of the one before it decides
       return false;
     default:
       return !in.handled && in.letter == nullptr;

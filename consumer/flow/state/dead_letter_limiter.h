@@ -32,7 +32,7 @@ namespace fencepost::consumer {
 
 // Where a record was found to be bad.
 enum class LetterCause : std::uint8_t {
-  kIdentity,  // record_id finds nothing in it
+  kIdentity,  // record_id finds nothing in it, or an id that was processed with other content
   kHandler,   // the handler, or the service behind it, refuses it or failed for too long
   kOutput,    // a column finds nothing in it, or the output does not take it
 };

@@ -239,6 +239,15 @@ TEST_F(Poison, ThatIsTheLastOfSeveralEndsTheOutageTheyWere) {
   EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
 }
 
+TEST_F(Poison, IsAloneAlsoWithADuplicateOfItBehindIt) {
+  OthersSucceed();
+  worker.Deliver(0, {"a@9"});
+  FailAlone("503", 6);
+  EXPECT_NE(worker.flow.HandlerUnavailable(), "");
+  FailAlone("500", 3);
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
+}
+
 TEST_F(Poison, IsCountedWhereThereAreSeveral) {
   for (int i = 0; i < 400; ++i) {
     for (const char id : NextCalls()) {

@@ -409,6 +409,34 @@ TEST_F(Withheld, ThatTheDatabaseRefusedAreWrittenAgain) {
   EXPECT_EQ(worker.Watermark(0), 4);
 }
 
+TEST_F(Withheld, ThatTheDatabaseWasTooSlowForAreWrittenAgain) {
+  WriteOutcome late = kBad;
+  late.reason = DeadLetterReason::kTimeout;
+  worker.Deliver(0, {"a", "b", "c", "d"});
+  worker.Answer(std::vector<WriteOutcome>(4, late));
+  EXPECT_EQ(Letters(), 3);
+  for (int i = 0; worker.Writes().empty() && i < 100; ++i) worker.Wait(Millis(100));
+  EXPECT_EQ(worker.Writes(), "d");
+}
+
+// A wrong record_id finds the same id in all of them.
+TEST_F(Withheld, AreConflictsOfOneIdToo) {
+  worker.Deliver(0, {"one=0"});
+  worker.WriteAll();
+  for (int i = 1; i < 10; ++i) {
+    worker.Deliver(0, {fmt::format("one={}", i)});
+    worker.WriteAll();
+    (void)Letters();
+  }
+  EXPECT_EQ(worker.told.buried, std::vector(3, DeadLetterReason::kIdConflict));
+  EXPECT_THAT(Refused(), AllOf(HasSubstr("the id was processed with other content"),
+                               HasSubstr("check record_id and the producer")));
+  worker.Deliver(0, {"good"});
+  worker.WriteAll();
+  EXPECT_EQ(Letters(), 6);
+  EXPECT_EQ(worker.Watermark(0), 11);
+}
+
 TEST_F(Withheld, ThatNothingElseCanMakeGoodAreNotTriedAgain) {
   DeliverRefused(5);
   DeliverNameless(5);
