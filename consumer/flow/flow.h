@@ -120,7 +120,9 @@ class Flow : private RecordLocks::User {
   [[nodiscard]] std::uint64_t advanced() const { return advanced_; }
   // Why the handler is not called but by one probe at a time, with what it answered last. Empty
   // while the circuit is closed (state/handler_circuit.h).
-  [[nodiscard]] const std::string& HandlerUnavailable() const { return calls_.WhyUnavailable(); }
+  [[nodiscard]] const std::string& HandlerUnavailable() const {
+    return calls_.unclear() && !only_tried_.empty() ? only_tried_ : calls_.WhyUnavailable();
+  }
   // The record, or how many, that the handler fails for while the circuit is closed. May be empty.
   [[nodiscard]] const std::string& Failing() const { return failing_; }
   // Every record in flight, in no particular order.
@@ -259,6 +261,7 @@ class Flow : private RecordLocks::User {
   void LookForRefusal(Now now);
   void ForgetRefusal();
   void LookForProbes(Now now);
+  void NameProbes(const std::vector<const InFlight*>& probes);
   void LookForFailing();
   [[nodiscard]] bool MayTakeEffect() const;
 
@@ -284,6 +287,7 @@ class Flow : private RecordLocks::User {
   Backpressure backpressure_;
   RecordLocks locks_;
   HandlerCalls calls_;
+  std::string only_tried_;  // the records that fail while all others wait behind them
   std::deque<QueueEntry> withheld_;
   std::priority_queue<QueueEntry, std::vector<QueueEntry>, std::greater<>>
       timers_;  // retries, doubts

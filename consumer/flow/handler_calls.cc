@@ -164,6 +164,7 @@ bool HandlerCalls::OnFailed(InFlight& in, const HandlerFailure& failure, std::ui
   const bool blames = failure.reached && !IsAboutTheCaller(failure.error_class);
   const bool long_enough = blames && !circuit_.open() && LongEnough(in);
   const bool given_up = long_enough && Believed();
+  if (given_up) circuit_.OnGivenUp();
   if (long_enough && !given_up) {
     circuit_.Open(now.boot);
     says = Says::kRefusesAll;
@@ -182,6 +183,7 @@ void HandlerCalls::WaitForProbe(const HandlerFailure& failure, Says says, bool w
   const Millis most = std::max<Millis>(tuning_.retry.max, std::chrono::minutes(1));
   const Millis asked = std::min(failure.retry_after.value_or(Millis(0)), most);
   circuit_.WaitUntil(now.boot + std::max(drawn, asked));
+  unclear_ = says == Says::kNothing;
   const bool refused = says == Says::kRefusesAll;
   if (was_open && refused && !refuses_all_) return;
   if (!was_open || (!refused && says != Says::kNothing)) refuses_all_ = refused;

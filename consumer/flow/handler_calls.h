@@ -58,6 +58,8 @@ class HandlerCalls {
   // would be open for ever, and the worker not ready.
   void OnOthersGone(const InFlight* left, Now now);
   [[nodiscard]] bool unavailable() const { return circuit_.open(); }
+  // … and the last probe does not tell whether the service or its record is to blame.
+  [[nodiscard]] bool unclear() const { return unavailable() && unclear_ && !refuses_all_; }
   // Why calls go out one at a time; empty while the circuit is closed.
   [[nodiscard]] const std::string& WhyUnavailable() const { return why_; }
   // When a call that waits may go out; max(): none does.
@@ -93,6 +95,7 @@ class HandlerCalls {
   RateLimit rate_limit_;
   Instant call_at_ = Instant::max();
   std::string why_;
+  bool unclear_ = false;
   bool refuses_all_ = false;  // it is open since more were refused than are believed
 };
 

@@ -11,6 +11,7 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr Millis kReportInterval{1000};
+constexpr std::size_t kNamedProbes = 3;
 
 // It is still to be handled, or tried again.
 bool NeedsHandler(const InFlight& in) {
@@ -116,15 +117,35 @@ void Flow::ForgetRefusal() {
 
 // Who may show that the service works again.
 void Flow::LookForProbes(Now now) {
+  only_tried_.clear();
   if (!calls_.unavailable()) return;
-  const InFlight* left = nullptr;
+  std::vector<const InFlight*> probes;
+  bool others = false;  // behind them
   for (const InFlight& in : pool_) {
+    if (!NeedsHandler(in)) continue;
     const bool behind = options_.handler.outside() && !BeforeIsHandled(in);
-    if (!NeedsHandler(in) || behind) continue;
-    if (left != nullptr) return;
-    left = &in;
+    others = others || behind;
+    if (!behind && probes.size() <= kNamedProbes) probes.push_back(&in);
   }
-  calls_.OnOthersGone(left, now);
+  if (probes.size() < 2) calls_.OnOthersGone(probes.empty() ? nullptr : probes.front(), now);
+  if (others && calls_.unclear()) NameProbes(probes);
+}
+
+// A few that fail, with all others behind them: these records may be bad as well as the service.
+void Flow::NameProbes(const std::vector<const InFlight*>& probes) {
+  const bool all_fail =
+      std::ranges::all_of(probes, [](const InFlight* in) { return in->failing.failures > 0; });
+  if (probes.empty() || probes.size() > kNamedProbes || !all_fail) return;
+  std::string names;
+  for (const InFlight* in : probes) {
+    const char* const before = names.empty() ? "" : in == probes.back() ? " and " : ", ";
+    names += before + SourceText(*in->where, in->record.offset);
+  }
+  const char* const fail = probes.size() == 1   ? "it fails"
+                           : probes.size() == 2 ? "both fail"
+                                                : "all fail";
+  only_tried_ =
+      fmt::format("only {} can be tried; {}: {}", names, fail, probes.front()->failing.why);
 }
 
 // While the handler works for others, or there are none.

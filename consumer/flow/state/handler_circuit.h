@@ -13,7 +13,9 @@
 //
 // A record is given up by its own clock (Failing::alone). That counts the time between two of its
 // failures only if it fails alone: others succeeded meanwhile, or none but it has failed. No more
-// of it counts than it had to wait: without its lock it could not be tried.
+// of it counts than it had to wait: without its lock it could not be tried. Once a record was given
+// up, no other one counts as alone until a call succeeds: an outage that leaves one record to try
+// at a time costs one.
 #pragma once
 
 #include <algorithm>
@@ -89,7 +91,7 @@ class HandlerCircuit {
       return;
     }
     if (failures_++ == 0) first_ = record;
-    several_ = several_ || record != first_;
+    several_ = several_ || given_up_ || record != first_;
     const bool shared = several_ || shared_by_all;
     if (!shared && before != 0) failing.alone += since;
     const bool opens = failures_ >= failures_to_open_ || says == Says::kRefusesAll;
@@ -113,12 +115,16 @@ class HandlerCircuit {
   // The service did what it was asked, or said why not.
   void OnSuccess(Call call) {
     last_success_ = std::max(last_success_, call);
+    given_up_ = false;
     EndRow();
   }
+  // The record that failed last is tried no more.
+  void OnGivenUp() { given_up_ = true; }
   // Nothing is left to probe with.
   void OnIdle() { EndRow(); }
   // No other record is left to probe with: its next failure decides.
   void OnAlone(RecordKey record) {
+    if (given_up_) return;
     first_ = record;
     several_ = false;
   }
@@ -136,8 +142,9 @@ class HandlerCircuit {
   int failures_to_open_;
   int failures_ = 0;
   int probes_ = 0;
-  RecordKey first_ = 0;   // of the failures in a row
-  bool several_ = false;  // records among them
+  RecordKey first_ = 0;    // of the failures in a row
+  bool several_ = false;   // records among them
+  bool given_up_ = false;  // a record, since the last success
   bool open_ = false;
   Call newest_ = 0;            // call
   Call last_success_ = 0;      // the newest call that succeeded

@@ -261,6 +261,93 @@ TEST_F(Poison, IsCountedWhereThereAreSeveral) {
   EXPECT_THAT(worker.flow.Failing(), ::testing::StartsWith("2 records fail; longest t/0/"));
 }
 
+FlowOptions InOneChain() {
+  FlowOptions options = WithCircuit();
+  options.order = Order::kPartition;
+  return options;
+}
+
+class OneChain : public OneWorker {
+ protected:
+  OneChain() : OneWorker(InOneChain()) {}
+  void FailFor(const char* error_class, Millis time) {
+    HandlerFailure broken = Unavailable();
+    broken.error_class = error_class;
+    for (const Instant end = world.now.boot + time; world.now.boot < end;) {
+      while (!worker.calls.empty()) worker.Fail(worker.calls.front().record_id, broken);
+      while (worker.Acknowledge()) {
+      }
+      worker.Wait(Millis(100));
+    }
+  }
+  void Recover() {
+    for (int i = 0; i < 300; ++i) {
+      worker.HandleAll();
+      worker.WriteAll();
+      worker.Wait(Millis(100));
+    }
+  }
+};
+
+TEST_F(OneChain, CostsAnOutageAtMostOneRecord) {
+  Offset from = 0;
+  for (const char* error_class : {"500", "502", "504", "timeout", "exec"}) {
+    worker.told.buried.clear();
+    std::vector<std::string> records;
+    for (int i = 0; i < 20; ++i) records.push_back(std::string(error_class) + std::to_string(i));
+    worker.Deliver(0, records);
+    from += 20;
+    FailFor(error_class, std::chrono::minutes(30));
+    EXPECT_EQ(worker.told.buried.size(), 1u) << error_class;
+    EXPECT_THAT(worker.flow.HandlerUnavailable(),
+                ::testing::AllOf(
+                    ::testing::StartsWith("only t/0/"),
+                    ::testing::EndsWith(std::string(" can be tried; it fails: ") + error_class)));
+    Recover();
+    EXPECT_EQ(worker.Watermark(0), from) << error_class;
+    EXPECT_EQ(worker.told.buried.size(), 1u) << error_class;
+    EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
+  }
+}
+
+// They come one after the other: none is left when the next one does.
+TEST_F(OneChain, CostsAnOutageAtMostOneRecordWhereTheyComeOneByOne) {
+  for (int i = 0; i < 5; ++i) {
+    worker.Deliver(0, {"a" + std::to_string(i)});
+    FailFor("500", std::chrono::minutes(10));
+  }
+  EXPECT_EQ(worker.told.buried.size(), 1u);
+}
+
+TEST_F(OneChain, NamesTheRecordsThatFailWithAllOthersBehindThem) {
+  worker.Assign(1);
+  worker.Deliver(0, {"a", "c"});
+  worker.Deliver(1, {"b", "d"});
+  FailFor("500", std::chrono::minutes(10));
+  EXPECT_EQ(worker.told.buried.size(), 0u);
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "only t/0/0 and t/1/0 can be tried; both fail: 500");
+  FailFor("503", std::chrono::minutes(1));
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "its service is unavailable: 503: HTTP 503");
+  FailFor("500", std::chrono::minutes(1));
+  Tuning tuning = InOneChain().tuning;
+  tuning.retry.never = {"500"};
+  worker.Tune(tuning);
+  for (int i = 0; worker.told.buried.size() < 2 && i < 100; ++i) {
+    for (const std::string id : {"a", "b"}) {
+      if (worker.Calls().find(id) == std::string::npos) continue;
+      HandlerFailure broken = Unavailable();
+      broken.error_class = "500";
+      worker.Fail(id, broken);
+      worker.Acknowledge();
+    }
+    worker.Wait(Millis(100));
+  }
+  Recover();
+  EXPECT_EQ(worker.Watermark(0), 2);
+  EXPECT_EQ(worker.Watermark(1), 2);
+  EXPECT_EQ(worker.told.buried.size(), 2u);
+}
+
 // --- what is refused for good --------------------------------------------------------------------
 
 FlowOptions BelievingTwo() {

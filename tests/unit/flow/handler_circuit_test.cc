@@ -136,6 +136,22 @@ TEST_F(Circuit, ClosesWhenOneIsLeftAndFails) {
   EXPECT_FALSE(circuit.open());
 }
 
+TEST_F(Circuit, TakesNoRecordForAloneOnceAnotherWasGivenUpUntilACallSucceeds) {
+  for (int i = 0; i < 3; ++i) Fails(1, i);
+  circuit.OnGivenUp();
+  circuit.OnIdle();
+  for (int i = 3; i < 6; ++i) Fails(2, i);
+  EXPECT_TRUE(circuit.open());
+  circuit.OnAlone(2);
+  Fails(2, 6);
+  EXPECT_TRUE(circuit.open());
+  EXPECT_EQ(Alone(2), seconds(0));
+  Succeeds();
+  for (int i = 7; i < 10; ++i) Fails(3, i);
+  EXPECT_FALSE(circuit.open());
+  EXPECT_GT(Alone(3), seconds(0));
+}
+
 TEST_F(Circuit, LetsOneProbeOutAtATimeAfterItsWait) {
   EXPECT_EQ(circuit.NextCall(), Instant()) << "closed";
   Open();
