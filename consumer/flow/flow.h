@@ -239,6 +239,7 @@ class Flow : private RecordLocks::User {
     bool offsets_sent = false;  // Kafka transactions: those that moved without a record to write
   };
   void CheckDrained(Now now);
+  void FinishPublished(Assignment& partition, Now now);
   void LeavePartition(std::unique_ptr<Assignment> partition, Now now);
   void Abandon(Assignment& partition, Now now);
   void Drop(InFlight& record, Now now);

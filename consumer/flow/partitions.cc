@@ -80,6 +80,7 @@ void Flow::CheckDrained(Now now) {
     const auto found = partitions_.find(index);
     if (found == partitions_.end()) continue;
     Assignment& partition = *found->second;
+    if (!drain.lost) FinishPublished(partition, now);
     if (!drain.lost && !transaction && partition.watermark > partition.committed) {
       offsets.push_back({partition.index, partition.epoch, partition.watermark});
     }
@@ -92,6 +93,21 @@ void Flow::CheckDrained(Now now) {
   std::erase_if(actions_.dead_letters,
                 [this](const DeadLetter& letter) { return FindReference(letter.id) == nullptr; });
   actions_.drained = std::move(offsets);
+}
+
+// A dead letter is out, and its offset is not done in the ledger: it lost its lease, or the time is
+// over. The group's offset passes it all the same, or the next owner publishes it a second time;
+// the hole in the ledger does no harm.
+void Flow::FinishPublished(Assignment& partition, Now now) {
+  std::vector<InFlight*> published;
+  for (const Assignment::Slot& slot : partition.slots) {
+    if (slot.record != nullptr && slot.record->letter_out) published.push_back(slot.record);
+  }
+  for (InFlight* in : published) {
+    // Its place in the pool stays until the output has answered.
+    in->stage() == Stage::kWriting ? partition.Finish(*in) : Finish(*in, now);
+  }
+  AdvanceWatermark(partition, now);
 }
 
 void Flow::LeavePartition(std::unique_ptr<Assignment> partition, Now now) {

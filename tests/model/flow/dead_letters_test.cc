@@ -2,6 +2,8 @@
 // the pipeline. Numbers are PROTOCOL.md's.
 #include <gmock/gmock.h>
 
+#include <fmt/format.h>
+
 #include "tests/model/flow/flow_bench.h"
 
 namespace fencepost::consumer {
@@ -167,6 +169,46 @@ TEST_F(DeadLetteringByPosition, IsWrittenBeforeItsPartitionGoes) {
   worker.WriteAll();
   ASSERT_TRUE(worker.drained);
   EXPECT_EQ(worker.drained->at(0).next, 1);
+}
+
+// It is being written, or waits for another transaction.
+TEST_F(DeadLetteringByPosition, IsNotPublishedAgainWhereTheDrainEndsBeforeItIsWritten) {
+  for (const bool waits : {false, true}) {
+    worker.Assign(waits ? 1 : 2);
+    if (waits) {
+      worker.Deliver(1, {"y"});
+      worker.Handle("cluster/t/1/0");
+      worker.Assign(0, 1, 2);
+    }
+    const Offset offset = waits ? 1 : 0;
+    worker.Deliver(0, {"x"});
+    worker.Fail(fmt::format("cluster/t/0/{}", offset), kRefused);
+    worker.Revoke(0);
+    worker.Acknowledge();
+    ASSERT_EQ(worker.writes.size(), 1u);
+    ASSERT_FALSE(worker.drained);
+    worker.Wait(Millis(2000));
+    ASSERT_TRUE(worker.drained);
+    ASSERT_EQ(worker.drained->size(), 1u);
+    EXPECT_EQ(worker.drained->at(0).next, offset + 1);
+    worker.Answer({kUnanswered});
+    worker.WriteAll();
+    EXPECT_EQ(worker.told.buried.size(), static_cast<std::size_t>(offset + 1));
+  }
+  EXPECT_EQ(worker.Watermark(1), 1);
+  EXPECT_EQ(worker.flow.in_flight(), 0u);
+}
+
+TEST_F(DeadLetteringByPosition, IsNotPublishedAgainWhereItsLeaseIsLostDuringTheDrain) {
+  worker.Deliver(0, {"x"});
+  worker.Fail("cluster/t/0/0", kRefused);
+  worker.Revoke(0);
+  worker.Pass(world.lock.ttl);
+  worker.Acknowledge();
+  worker.Wait(Millis(100));
+  ASSERT_TRUE(worker.drained) << "nothing is to be waited for";
+  EXPECT_EQ(worker.drained->at(0).next, 1);
+  EXPECT_EQ(worker.told.buried.size(), 1u);
 }
 
 TEST_F(DeadLetteringByPosition, ThatTheOutputDoesNotTakeLeavesAHoleAndHoldsUpNothing) {
