@@ -7,10 +7,21 @@
 
 #include <fmt/format.h>
 
+#include "consumer/handlers/exec/exec_runner.h"
 #include "consumer/handlers/http/http_answer.h"
 #include "consumer/worker/worker_parts.h"
 
 namespace fencepost::consumer {
+namespace {
+
+// As it would be at each further call, which takes real time.
+bool EndsSo(const HandlerResult& result) {
+  if (result) return false;
+  const std::string& error = result.error().error_class;
+  return error == "timeout" || error == "exec" || error == "exec_protocol";
+}
+
+}  // namespace
 
 TestHandler::TestHandler(const PipelineOptions& options, std::vector<HttpStub> stubs,
                          ConsumerObserver* observer)
@@ -46,7 +57,10 @@ TestHandler::Answer TestHandler::Handle(HandlerCall call, Millis now) {
   if (const auto known = ends_so_.find(record_id); known != ends_so_.end()) return known->second;
   runner_->Call(std::move(call));
   std::unique_lock lock(mutex_);
-  if (!answered_.wait_for(lock, timeout + kGrace, [this] { return answer_.has_value(); })) {
+  const bool exec = std::holds_alternative<ExecHandlerOptions>(options_.kind);
+  const Millis restart = exec ? ExecRunner::kMaxBackoff : Millis(0);
+  if (!answered_.wait_for(lock, timeout + kGrace + restart,
+                          [this] { return answer_.has_value(); })) {
     stuck_ = fmt::format(
         "the handler hangs: it did not answer the call for {} within its timeout of {} ms, and did "
         "not end when it was stopped; does its program loop for ever?",
@@ -54,10 +68,9 @@ TestHandler::Answer TestHandler::Handle(HandlerCall call, Millis now) {
     return {tl::unexpected(hangs), timeout};
   }
   const HandlerAnswer answer = *std::exchange(answer_, std::nullopt);
-  const std::string error = answer.result ? "" : answer.result.error().error_class;
-  const bool late = error == "timeout";
+  const bool late = !answer.result && answer.result.error().error_class == "timeout";
   Answer made{answer.result, late ? timeout : Millis(1)};
-  if ((late || error == "exec") && attempt >= attempts_) ends_so_.emplace(record_id, made);
+  if (attempt >= attempts_ && EndsSo(answer.result)) ends_so_.emplace(record_id, made);
   return made;
 }
 

@@ -32,7 +32,8 @@ class TestHandler {
     HandlerResult result;
     Millis took{1};  // of virtual time
   };
-  // Blocks while a real handler works, at most the call's timeout and kGrace; then it is stuck.
+  // Blocks while a real handler works, at most the call's timeout, kGrace and the time until its
+  // process is started again; then it is stuck.
   // `now` is virtual unix time, for what a stub says in dates.
   static constexpr std::chrono::seconds kGrace{5};
   Answer Handle(HandlerCall call, Millis now);
@@ -53,8 +54,8 @@ class TestHandler {
   std::unique_ptr<HandlerRunner> runner_;  // exec, jq
   std::vector<std::string> unanswered_;
   std::optional<std::string> stuck_;
-  // Of records for which the program has timed out or ended in so many calls: it is not run for
-  // them any more, since that takes real time.
+  // Of records for which the program has timed out, ended or answered what cannot be read in so
+  // many calls: it is not run for them any more, since that takes real time.
   std::map<std::string, Answer> ends_so_;
 
   std::mutex mutex_;

@@ -12,10 +12,11 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr std::chrono::hours kLimit{1};          // of virtual time, and twice retry.give_up_after
+constexpr std::chrono::hours kLimit{1};  // of virtual time, and what giving up takes
+constexpr std::size_t kMostGivenUp = 1000;
 constexpr std::chrono::seconds kOutageEnds{60};  // of a majority of lock nodes
-constexpr Millis kSuccession{3000};  // until the group gives a dead worker's partitions on
-constexpr int kSteps = 1'000'000;
+constexpr Millis kSuccession{3000};         // until the group gives a dead worker's partitions on
+constexpr std::int64_t kSteps = 1'000'000;  // in kLimit
 
 class Run {
  public:
@@ -42,16 +43,24 @@ class Run {
     }
     EndOutageLater();
     StartWorker();
-    const locking::Nanos limit = kLimit + 2 * world_.options.retry.give_up_after;
-    for (int steps = 0; !Ended(); ++steps) {
+    const locking::Nanos limit = Limit();
+    const std::int64_t most = kSteps * (1 + limit / kLimit);
+    for (std::int64_t steps = 0; !Ended(); ++steps) {
       const bool late = world_.time.now().boot >= locking::Instant() + limit;
-      if (late || steps >= kSteps || !world_.time.Step()) return DidNotEnd();
+      if (late || steps >= most || !world_.time.Step()) return DidNotEnd();
       if (world_.handler->stuck()) return Failed(*world_.handler->stuck());
     }
     TestReport report = Report();
     report.failures = Compare(world_.test, world_);
     CheckStop(report);
     return report;
+  }
+
+  // Each of those that may be given up in a row takes its time, and one more that is not.
+  [[nodiscard]] locking::Nanos Limit() const {
+    const std::size_t in_a_row = world_.options.max_consecutive();
+    const std::size_t given_up = in_a_row == 0 ? kMostInARow : std::min(in_a_row, kMostGivenUp);
+    return kLimit + static_cast<std::int64_t>(given_up + 1) * world_.options.retry.give_up_after;
   }
 
   void StartWorker() {

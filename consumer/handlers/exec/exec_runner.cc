@@ -19,7 +19,6 @@ namespace {
 using locking::Severity;
 
 constexpr Millis kFirstBackoff{100};
-constexpr Millis kMaxBackoff{10'000};
 constexpr Millis kGrace{1000};
 constexpr Millis kExitGrace{200};
 constexpr std::size_t kMaxNote = 1000;

@@ -23,6 +23,8 @@ namespace fencepost::consumer {
 
 class ExecRunner final : public PollingRunner {
  public:
+  // The longest wait before a process that has ended is started again.
+  static constexpr Millis kMaxBackoff{10'000};
   ExecRunner(ExecHandlerOptions options, std::string pipeline, int concurrency,
              ConsumerObserver* observer, Answered answered);
   ~ExecRunner() override;

@@ -164,6 +164,35 @@ processing: {timeout: 1s}
                     HasSubstr("  ok    it does not"), HasSubstr("2 tests, 1 failed\n")));
 }
 
+TEST(PipelineTestsDetail, AProgramWhoseAnswersCannotBeReadIsNotRunAtEachRetryOfARecord) {
+  const auto since = std::chrono::steady_clock::now();
+  const Finished run = RunText(std::string(kStart) + kById + R"(handler:
+  exec: {idempotent: true, command: [sh, -c, "while read -r line; do echo no; done"]}
+)" + kTable + R"(tests:
+  - name: it is given up
+    given: [{value: {id: a, n: 1}}]
+    expect: {rows: [], dead_letters: [{record_id: a, error_class: exec_protocol}]}
+)");
+  EXPECT_LT(std::chrono::steady_clock::now() - since, std::chrono::seconds(25));
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+}
+
+TEST(PipelineTestsDetail, RecordsThatAreGivenUpOneAfterTheOtherHaveTheTimeForIt) {
+  std::string given, stubs, letters;
+  for (const std::string n : {"1", "2", "3", "4", "5", "6", "7"}) {
+    given += "      - {value: {id: bad-" + n + ", n: 1}}\n      - {value: {id: good-" + n + "}}\n";
+    stubs += "      - {record_id: bad-" + n + ", status: 500}\n";
+    letters += "        - {record_id: bad-" + n + ", error_class: \"500\"}\n";
+  }
+  const Finished run = RunText(std::string(kStart) + kById + R"(order: partition
+handler:
+  http: {url: "http://127.0.0.1:9/price", idempotent: true, retry_on: [500]}
+)" + kTable + "tests:\n  - name: it ends\n    given:\n" +
+                               given + "    http:\n" + stubs + "      - {body: {n: 2}}\n" +
+                               "    expect:\n      dead_letters:\n" + letters);
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+}
+
 TEST(PipelineTestsDetail, ARetryAfterDateIsWaitedForInVirtualTime) {
   const Finished run = RunText(std::string(kStart) + kById + R"(handler:
   http: {url: "http://127.0.0.1:9/price", idempotent: true, retry_on: [503]}
