@@ -242,7 +242,8 @@ void SimWorker::Write(std::unique_ptr<consumer::WriteBatch> batch) {
 
 void SimWorker::LetterOut(const consumer::DeadLetter& letter) {
   const bool counts = letter.record_id.empty() || letter.reason == DeadLetterReason::kBadRecord ||
-                      letter.reason == DeadLetterReason::kOutput;
+                      letter.reason == DeadLetterReason::kOutput ||
+                      letter.reason == DeadLetterReason::kIdConflict;
   if (!counts) return;
   const std::size_t row = row_.Out(consumer::SourceText(letter.where, letter.record.offset));
   if (most_in_a_row_ == 0 || row <= most_in_a_row_) return;
