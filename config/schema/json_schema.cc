@@ -27,9 +27,10 @@ Json Definitions() {
   defs["variable"]["pattern"] = R"(\$\{)";
   defs["duration"] = Pattern("^(0|[1-9][0-9]*)(ms|s|m|h|d)$");
   defs["size"] = Pattern("^(0|[1-9][0-9]*)(B|KiB|MiB|GiB)$");
-  defs["selector"] = Pattern(
-      R"(^(position|(key|value|topic|partition|offset|timestamp|record_id|token|worker)(\?(default)?)?)$)"
-      R"(|^header:.|^(json|key|record):(/|(\?(default)?)?$)|^=)");
+  defs["selector"] =
+      Pattern(R"(^(position|(key|value|topic|partition|offset|timestamp|record_id|token|worker))"
+              R"((\?(default)?)?)$)"
+              R"(|^header:.|^(json|key|record):(/|(\?(default)?)?$)|^=)");
   defs["any"] = {{"type", {"string", "number", "boolean", "null", "object", "array"}}};
   return defs;
 }

@@ -105,7 +105,8 @@ std::vector<Kind> DirtyBench::Kinds() {
                     [](std::int64_t n, const std::string&) { return Avro(n, 1).substr(0, 9); }};
   const std::string columns = R"("columns":{"order_id":"json:/order_id","amount":"json:/amount"})";
   const std::string mysql = fmt::format(
-      R"(output={{"mysql":{{"host":"127.0.0.1","port":{},"user":"app","database":"bench","table":"effects",{}}}}})",
+      R"(output={{"mysql":{{"host":"127.0.0.1","port":{},"user":"app","database":"bench",)"
+      R"("table":"effects",{}}}}})",
       mysql_.port(), columns);
   const std::string sqlite = fmt::format(
       R"(output={{"sqlite":{{"path":"{}","table":"effects",{}}}}})", files_.path("bench"), columns);

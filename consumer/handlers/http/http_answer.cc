@@ -83,14 +83,14 @@ HandlerResult ResultOf(const HttpHandlerOptions& options, HttpAnswer answer) {
     return HandlerValues{std::move(*body)};
   }
   const std::string said = std::move(body).value_or("");
-  return tl::unexpected(HandlerFailure{
-      .error_class = status,
-      .text = OneLine(fmt::format("HTTP {}{}", status, said.empty() ? "" : ": ") +
-                      said.substr(0, kShownBytes)),
-      .shown = "HTTP " + status,
-      .retry =
-          MatchClass(options.retry_on, status) != ClassMatch::kNone || IsAboutTheCaller(status),
-      .retry_after = answer.retry_after});
+  return tl::unexpected(
+      HandlerFailure{.error_class = status,
+                     .text = OneLine(fmt::format("HTTP {}{}", status, said.empty() ? "" : ": ") +
+                                     said.substr(0, kShownBytes)),
+                     .shown = "HTTP " + status,
+                     .retry = MatchClass(options.retry_on, status) != ClassMatch::kNone ||
+                              IsAboutTheCaller(status),
+                     .retry_after = answer.retry_after});
 }
 
 std::optional<Millis> ParseRetryAfter(const std::string& text, Millis now) {

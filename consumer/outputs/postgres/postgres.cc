@@ -12,12 +12,6 @@
 namespace fencepost::consumer {
 namespace {
 
-// Another has written a row of the ledger since it was read, or a trigger drops those of ours.
-bool IsOfLedger(const PgFailure& failure) {
-  return failure.table == kLedgerTable ||
-         failure.text.find("fencepost: the ledger took") != std::string::npos;
-}
-
 // postgres_rest told it, the last of these steps and BEGIN.
 bool IsIdConflict(const PgFailure& failure, std::size_t steps) {
   return failure.kind == PgFailure::Kind::kServer && failure.answered == steps &&
@@ -48,9 +42,7 @@ std::optional<std::size_t> PostgresOutput::RefusedColumn(const OutputError& refu
   std::vector<std::size_t> quoted;
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
     const auto cell = rows_.cell(0, column);
-    if (cell && refusal.detail.find(fmt::format("\"{}\"", *cell)) != std::string::npos) {
-      quoted.push_back(column);
-    }
+    if (cell && Quotes(refusal, *cell)) quoted.push_back(column);
   }
   if (quoted.size() == 1) return quoted.front();
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
@@ -180,87 +172,11 @@ PostgresOutput::Answer<bool> PostgresOutput::WriteNew(Outcomes& outcomes) {
   return false;
 }
 
-// By id, what is known is looked up before: a row that comes in between refuses its record, which
-// is told apart by the table. The transaction of rows that were found writes to the log, so that
-// its COMMIT waits for the standbys that their own may still wait for.
-PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::BeginApart() {
-  if (terms_.by_position) return LockPositions();
-  std::vector<std::string> ids;
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    ids.emplace_back(rows_.item(record).record_id);
-  }
-  const auto entries = LookUpIds(ids);
-  if (!entries) return tl::unexpected(entries.error());
-  Known known(rows_.size());
-  std::vector<PgConnection::Step> steps;
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    const auto& entry = (*entries)[record];
-    if (!entry) continue;
-    auto outcome = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record),
-                                       rows_.rows(record) > 0);
-    if (outcome.result != WriteResult::kNotWritten) {
-      known[record] = std::move(outcome);
-    } else if (steps.empty()) {
-      (void)FilledWrite(Ids::kNew);  // its arrays
-      steps.push_back(ReplaceStep());
-    }
-  }
-  auto begun = connection_.BeginApart(steps);
-  if (!begun) return tl::unexpected(Refused(begun.error()));
-  if (std::ranges::any_of(known, [](const auto& one) { return one.has_value(); })) {
-    auto logged = connection_.Query("SELECT pg_logical_emit_message(true, 'fencepost', '')");
-    if (!logged) return tl::unexpected(Refused(logged.error()));
-  }
-  return known;
-}
-
-PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
-    const std::vector<Records>& parts) {
-  const auto answers = connection_.SendParts(parts.size(), [&](std::size_t part) {
-    rows_.Select(parts[part]);
-    return terms_.by_position ? FilledPositionWrite(Ranges::kNone) : FilledWrite(Ids::kNew);
-  });
-  if (!answers) return tl::unexpected(Refused(answers.error()));
-  Refusals refusals;
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    auto& refusal = refusals.emplace_back();
-    const auto& answer = (*answers)[part];
-    if (answer) {
-      rows_.Select(parts[part]);
-      if (shape_->fence) std::ranges::copy(LostOf(*answer), std::back_inserter(lost_));
-      continue;
-    }
-    const PgFailure& failure = answer.error();
-    refusal = Refusal(ToOutputError(failure, Where()), FailureOf(failure), failure.text);
-    if (IsOfLedger(failure)) return RowIsGone(/*at_once=*/true);
-    if (refusal->failure != WriteFailure::kRefused || refusal->retry_at_once) {
-      return tl::unexpected(std::move(*refusal));
-    }
-  }
-  return refusals;
-}
-
-PostgresOutput::Answer<void> PostgresOutput::EndApart() {
-  std::vector<PgConnection::Step> steps;
-  if (terms_.by_position) {
-    AddLetters(steps);
-    rows_.Select({});
-    steps.push_back(FilledPositionWrite(Ranges::kDone));
-  }
-  const auto done = connection_.CommitApart(steps);
-  if (!done) return tl::unexpected(Refused(done.error()));
-  return {};
-}
-
 // Of the arrays of FilledWrite.
 PgConnection::Step PostgresOutput::ReplaceStep() const {
   return {
       replace_statement_.c_str(),
       {{.data = pipeline_.c_str()}, arrays_[0].Param(), arrays_[1].Param(), arrays_[3].Param()}};
-}
-
-void PostgresOutput::RollBack() {
-  if (connection_.open()) (void)connection_.RollBack();
 }
 
 // Pruned or forgotten meanwhile. What was committed is found as our own when it is written again.

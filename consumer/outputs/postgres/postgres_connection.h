@@ -81,6 +81,10 @@ WriteFailure FailureOf(const PgFailure& failure);
 // Deadlock or serialization: nothing was written, and the same again may well succeed.
 bool WorthRetryingAtOnce(const PgFailure& failure);
 OutputError ToOutputError(const PgFailure& failure, std::string where);
+// Another has written a row of the ledger since it was read, or a trigger drops those of ours.
+bool IsOfLedger(const PgFailure& failure);
+// PostgreSQL's words hold this cell.
+bool Quotes(const OutputError& refusal, std::string_view cell);
 
 // One parameter of a statement; `size` counts for binary ones only.
 struct PgParam {

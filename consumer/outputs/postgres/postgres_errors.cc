@@ -9,6 +9,7 @@
 
 #include "consumer/json/json_digest.h"
 #include "consumer/outputs/failure_text.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
 
 namespace fencepost::consumer {
@@ -194,6 +195,15 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
                     .hint = std::move(hint)},
           .retry_at_once = WorthRetryingAtOnce(failure),
           .kind = fmt::format("{} {}", failure.sqlstate, failure.table)};
+}
+
+bool IsOfLedger(const PgFailure& failure) {
+  return failure.table == kLedgerTable ||
+         failure.text.find("fencepost: the ledger took") != std::string::npos;
+}
+
+bool Quotes(const OutputError& refusal, std::string_view cell) {
+  return refusal.detail.find(fmt::format("\"{}\"", cell)) != std::string::npos;
 }
 
 }  // namespace fencepost::consumer

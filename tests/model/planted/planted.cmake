@@ -255,7 +255,8 @@ caught_by(jq_may_change_numbers component/handlers
 caught_by(replay_of_what_took_effect unit/cli Replay.OfWhatTookEffectMeanwhileIsRefused)
 
 # The simulator finds these too.
-model_test(planted/filtered_record_takes_the_id/simulator model_planted filtered_record_takes_the_id)
+model_test(planted/filtered_record_takes_the_id/simulator model_planted
+  filtered_record_takes_the_id)
 model_test(planted/another_log_is_not_noticed/simulator model_planted another_log_is_not_noticed)
 # The small worlds of model/flow find these too.
 planted_test(record_outside_its_block/small_world record_outside_its_block model/flow

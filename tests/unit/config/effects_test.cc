@@ -74,8 +74,7 @@ TEST(Handler, OfExecAndJq) {
   EXPECT_EQ(options.value, consumer::ExecValue::kJson);
   EXPECT_EQ(options.processes, 2);
   EXPECT_TRUE(exec.handler.idempotent);
-  const auto text =
-      With(std::string(kStdout) + "handler: {exec: {command: [./a], value: text}}\n");
+  const auto text = With(std::string(kStdout) + "handler: {exec: {command: [./a], value: text}}\n");
   EXPECT_EQ(std::get<consumer::ExecHandlerOptions>(text.handler.kind).value,
             consumer::ExecValue::kText);
   const auto jq = With(

@@ -1,0 +1,87 @@
+// A write in parts behind savepoints, which finds the records that are refused (RefusalSearch).
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "consumer/flow/ports/ledger_duplicate.h"
+#include "consumer/outputs/postgres/postgres_output.h"
+
+namespace fencepost::consumer {
+
+// By id, what is known is looked up before: a row that comes in between refuses its record, which
+// is told apart by the table. The transaction of rows that were found writes to the log, so that
+// its COMMIT waits for the standbys that their own may still wait for.
+PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::BeginApart() {
+  if (terms_.by_position) return LockPositions();
+  std::vector<std::string> ids;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    ids.emplace_back(rows_.item(record).record_id);
+  }
+  const auto entries = LookUpIds(ids);
+  if (!entries) return tl::unexpected(entries.error());
+  Known known(rows_.size());
+  std::vector<PgConnection::Step> steps;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    const auto& entry = (*entries)[record];
+    if (!entry) continue;
+    auto outcome = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record),
+                                       rows_.rows(record) > 0);
+    if (outcome.result != WriteResult::kNotWritten) {
+      known[record] = std::move(outcome);
+    } else if (steps.empty()) {
+      (void)FilledWrite(Ids::kNew);  // its arrays
+      steps.push_back(ReplaceStep());
+    }
+  }
+  auto begun = connection_.BeginApart(steps);
+  if (!begun) return tl::unexpected(Refused(begun.error()));
+  if (std::ranges::any_of(known, [](const auto& one) { return one.has_value(); })) {
+    auto logged = connection_.Query("SELECT pg_logical_emit_message(true, 'fencepost', '')");
+    if (!logged) return tl::unexpected(Refused(logged.error()));
+  }
+  return known;
+}
+
+PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
+    const std::vector<Records>& parts) {
+  const auto answers = connection_.SendParts(parts.size(), [&](std::size_t part) {
+    rows_.Select(parts[part]);
+    return terms_.by_position ? FilledPositionWrite(Ranges::kNone) : FilledWrite(Ids::kNew);
+  });
+  if (!answers) return tl::unexpected(Refused(answers.error()));
+  Refusals refusals;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    auto& refusal = refusals.emplace_back();
+    const auto& answer = (*answers)[part];
+    if (answer) {
+      rows_.Select(parts[part]);
+      if (shape_->fence) std::ranges::copy(LostOf(*answer), std::back_inserter(lost_));
+      continue;
+    }
+    const PgFailure& failure = answer.error();
+    refusal = Refusal(ToOutputError(failure, Where()), FailureOf(failure), failure.text);
+    if (IsOfLedger(failure)) return RowIsGone(/*at_once=*/true);
+    if (refusal->failure != WriteFailure::kRefused || refusal->retry_at_once) {
+      return tl::unexpected(std::move(*refusal));
+    }
+  }
+  return refusals;
+}
+
+PostgresOutput::Answer<void> PostgresOutput::EndApart() {
+  std::vector<PgConnection::Step> steps;
+  if (terms_.by_position) {
+    AddLetters(steps);
+    rows_.Select({});
+    steps.push_back(FilledPositionWrite(Ranges::kDone));
+  }
+  const auto done = connection_.CommitApart(steps);
+  if (!done) return tl::unexpected(Refused(done.error()));
+  return {};
+}
+
+void PostgresOutput::RollBack() {
+  if (connection_.open()) (void)connection_.RollBack();
+}
+
+}  // namespace fencepost::consumer
