@@ -125,7 +125,7 @@ void MysqlServer::Start() {
                  "--init-file=" + dir_.File("init.sql"),
                  "--innodb-buffer-pool-size=64M",
                  "--innodb-log-file-size=16M",
-                 "--innodb-flush-log-at-trx-commit=2",
+                 "--innodb-flush-log-at-trx-commit=1",
                  "--skip-name-resolve"};
   server.argv.insert(server.argv.end(), options_.arguments.begin(), options_.arguments.end());
   if (geteuid() == 0) server.argv.push_back(fmt::format("--user={}", kUser));
