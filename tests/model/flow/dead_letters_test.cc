@@ -223,6 +223,7 @@ TEST_F(DeadLetteringByPosition, ThatIsReadAgainIsSkippedAndItsReplayIsProcessedO
   worker.Deliver(0, {"x"});
   Refuse("cluster/t/0/0");
   worker.WriteAll();
+  worker.Wait(Millis(100));  // tokens grow with time
   FlowBench next(world, ByPosition(), 2);
   next.Assign(0, 0, 2);
   next.Deliver(0, {"x"});
