@@ -36,7 +36,7 @@ constexpr const char* kInserts =
 
 testing::MysqlServerOptions Options(int id) {
   return {.arguments = {fmt::format("--max-connections={}", kConnections),
-                        fmt::format("--server-id={}", id), "--log-bin=binlog",
+                        fmt::format("--server-id={}", id), "--log-bin=binlog", "--sync-binlog=1",
                         "--log-slave-updates", "--binlog-format=ROW"}};
 }
 
