@@ -334,7 +334,7 @@ TEST_F(KafkaSourceOnMock, TakesOneAnswerThatAnOffsetIsOutOfRangeForNoEnd) {
   Produce(10);
   Reader sink(Options());
   ASSERT_TRUE(sink.Reads(40));
-  FailRequests(*cluster, kFetchRequest, kOffsetOutOfRange, 3);
+  FailRequests(*cluster, kFetchRequest, kOffsetOutOfRange, 1);
   ASSERT_TRUE(sink.Until([&] { return !sink.up; }));
   Produce(10, 4);
   ASSERT_TRUE(sink.Reads(80));
