@@ -33,6 +33,23 @@ TEST_F(RecordMetrics, AConflictOfIdsAndARecordThatStopsThePipeline) {
   EXPECT_EQ(table_->Count(), 2);
 }
 
+TEST_F(RecordMetrics, ARowThatLosesToAHigherFenceIsCounted) {
+  PipelineText text = Text(1);
+  table_->Exec("CREATE TABLE kept (id text PRIMARY KEY, v bigint)");
+  text.record_id = "position";
+  text.output = fmt::format(
+      "output: {{postgres: {{dsn: \"{}\", table: kept, columns: {{id: json:/order_id}},"
+      " on_conflict: update, key: [id], fence_column: v, fence_by: json:/amount}}}}\n",
+      table_->dsn());
+  WorkerProcess worker(Worker(text));
+  SendOrder(0, "o-1", "a", "7");
+  ASSERT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Now("fencepost_fencing_rejections_total", {{"side", "row"}}), 0);
+  SendOrder(0, "o-1", "a", "6");
+  ExpectMoves(worker, "fencing_rejections_total", {{"side", "row"}});
+  EXPECT_EQ(table_->Value("SELECT v FROM kept"), "7");
+}
+
 TEST_F(RecordMetrics, ARecordThatMakesNoRowIsCountedAndLeavesItsIdToTheNextOne) {
   PipelineText text = Text(1);
   text.more = "handler: {jq: 'if .amount == 5 then empty else . end'}\n";

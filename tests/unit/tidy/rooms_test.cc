@@ -113,7 +113,7 @@ const std::vector<Room>& Rooms() {
       Room{"consumer/outputs/postgres",
            {"consumer/json", "locking/base", "consumer/pipeline", "consumer/flow/ports",
             "consumer/outputs", "consumer/outputs/rows", "consumer/outputs/ledger"},
-           3190},
+           3280},
       Room{"consumer/outputs/mysql",
            {"locking/base", "consumer/pipeline", "consumer/outputs", "consumer/outputs/rows",
             "consumer/outputs/ledger"},
