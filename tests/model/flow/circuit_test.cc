@@ -297,7 +297,7 @@ TEST_F(OneChain, CostsAnOutageAtMostOneRecord) {
     for (int i = 0; i < 20; ++i) records.push_back(std::string(error_class) + std::to_string(i));
     worker.Deliver(0, records);
     from += 20;
-    FailFor(error_class, std::chrono::minutes(30));
+    FailFor(error_class, std::chrono::minutes(12));
     EXPECT_EQ(worker.told.buried.size(), 1u) << error_class;
     EXPECT_THAT(worker.flow.HandlerUnavailable(),
                 ::testing::AllOf(
