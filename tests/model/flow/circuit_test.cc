@@ -224,9 +224,9 @@ TEST_F(Poison, ThatIsLeftOverFromAnOutageEndsItByAnotherFailure) {
   EXPECT_EQ(worker.Letters(), "a:500");
 }
 
-TEST_F(Poison, ThatIsTheLastOfSeveralEndsTheOutageTheyWere) {
+TEST_F(Poison, ThatIsTheLastOfSeveralButForItsDuplicateEndsTheOutageTheyWere) {
   worker.Assign(1);
-  worker.Deliver(1, {"d@4"});
+  worker.Deliver(1, {"d@4", "d@5"});
   HandlerFailure broken = Unavailable();
   broken.error_class = "500";
   for (const std::string id : {"a", "b", "c", "d"}) worker.Fail(id, broken);
@@ -236,15 +236,6 @@ TEST_F(Poison, ThatIsTheLastOfSeveralEndsTheOutageTheyWere) {
   for (int i = 0; i < 3; ++i) {
     if (NextCalls() == "d") worker.Fail("d", broken);
   }
-  EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
-}
-
-TEST_F(Poison, IsAloneAlsoWithADuplicateOfItBehindIt) {
-  OthersSucceed();
-  worker.Deliver(0, {"a@9"});
-  FailAlone("503", 6);
-  EXPECT_NE(worker.flow.HandlerUnavailable(), "");
-  FailAlone("500", 3);
   EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
 }
 
