@@ -40,7 +40,7 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
                              .error_class = "id_conflict",
                              .text = what + detail,
                              .shown = what + shown,
-                             .cause = LetterCause::kIdentity},
+                             .cause = LetterCause::kConflict},
                             now);
   }
   Block(in,

@@ -103,7 +103,7 @@ void Flow::LookForRefusal(Now now) {
       "every record is refused ({} in a row): {}; check {}, fix the file and start again; if they "
       "are bad, raise dead_letter.max_consecutive",
       dead_letter_limiter_.in_a_row(), first.letter->shown,
-      first.cause == LetterCause::kIdentity ? "record_id and the producer" : columns);
+      first.cause == LetterCause::kOutput ? columns : "record_id and the producer");
 }
 
 // Not while one that was refused is tried again: its verdict is not known.

@@ -229,6 +229,8 @@ void Flow::OnRowLost(const InFlight& in, Now now) {
 void Flow::UpdateDeadLetterLimiter(const InFlight& in, const WriteOutcome& outcome) {
   if (!EffectIsWritten(outcome.result) || in.letter != nullptr) return;
   dead_letter_limiter_.Disprove(LetterCause::kIdentity);
+  if (outcome.result != WriteResult::kNoOutput)
+    dead_letter_limiter_.Disprove(LetterCause::kConflict);
   const bool written = outcome.result == WriteResult::kCommitted;
   const bool rows = in.handled ? !in.values.empty() : written || in.record.value.has_value();
   if (!rows || !outcome.took_rows) return;

@@ -15,6 +15,7 @@
 // - A duplicate that a ledger or a DONE mark knows shows that the file finds the records' ids, and
 //   nothing of the output: nothing of it was written. But if the output itself found it, the
 //   columns were looked at before, with this file, and found.
+// - A record that makes no row disproves kIdentity: it is in conflict with none.
 // - A handler's success lifts kHandler, while the output has refused none since the last effect.
 // When
 //   it refuses what the handler answered, that counts again.
@@ -32,7 +33,8 @@ namespace fencepost::consumer {
 
 // Where a record was found to be bad.
 enum class LetterCause : std::uint8_t {
-  kIdentity,  // record_id finds nothing in it, or an id that was processed with other content
+  kIdentity,  // record_id finds nothing in it
+  kConflict,  // … or an id that was processed with other content
   kHandler,   // the handler, or the service behind it, refuses it or failed for too long
   kOutput,    // a column finds nothing in it, or the output does not take it
 };
@@ -112,7 +114,7 @@ class DeadLetterLimiter {
   Cause& Of(LetterCause cause) { return causes_[static_cast<std::size_t>(cause)]; }
 
   RunOfRefusals run_;
-  std::array<Cause, 3> causes_{};
+  std::array<Cause, 4> causes_{};
   bool output_refuses_ = false;  // since the last effect
   std::size_t lifted_ = 0;       // of kHandler, by successes since then
   bool any_lifted_ = false;      // in this moment

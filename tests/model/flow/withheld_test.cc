@@ -431,10 +431,13 @@ TEST_F(Withheld, AreConflictsOfOneIdToo) {
   EXPECT_EQ(worker.told.buried, std::vector(3, DeadLetterReason::kIdConflict));
   EXPECT_THAT(Refused(), AllOf(HasSubstr("the id was processed with other content"),
                                HasSubstr("check record_id and the producer")));
+  worker.Deliver(0, {"none"});
+  worker.Answer({{.result = WriteResult::kNoOutput}});
+  EXPECT_EQ(Letters(), 0) << "a record that makes no row is in conflict with none";
   worker.Deliver(0, {"good"});
   worker.WriteAll();
   EXPECT_EQ(Letters(), 6);
-  EXPECT_EQ(worker.Watermark(0), 11);
+  EXPECT_EQ(worker.Watermark(0), 12);
 }
 
 TEST_F(Withheld, ThatNothingElseCanMakeGoodAreNotTriedAgain) {
