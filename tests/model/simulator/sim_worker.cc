@@ -341,7 +341,7 @@ void SimWorker::OnIdConflict() {
 
 void SimWorker::OnProcessed(consumer::ProcessedResult result, std::size_t) {
   using enum consumer::ProcessedResult;
-  if (result == kDone || result == kSkipped) row_.TookEffect();
+  if (result == kDone || result == kSkipped || result == kNoOutput) row_.TookEffect();
 }
 
 void SimWorker::OnDeadLetter(consumer::DeadLetterReason) { world_.Count("dead letters"); }
