@@ -190,6 +190,7 @@ TEST_F(Dlq, ReplayRefusesALetterWhoseRowHasANewerChange) {
     return fmt::format(R"({{"order_id":"{}","amount":{}}})", id, amount);
   };
   Send(0, order("o-1", -1));  // the table refuses it
+  RunWorker();
   Send(0, order("o-1", 2));
   RunWorker();
   Bury({{.id = "o-2/5", .value = order("o-2", 5), .offset = 7}});
@@ -320,7 +321,7 @@ TEST_F(Dlq, NothingIsReplayedWithoutTheLedgersWord) {
   const Finished replay = Replay();
   EXPECT_EQ(replay.exit_code, 1);
   EXPECT_THAT(replay.error_output,
-              HasSubstr("the ledger cannot be asked, and without it nothing is replayed: "));
+              HasSubstr("what took effect cannot be asked, and nothing is replayed blindly: "));
   EXPECT_THAT(Records(), IsEmpty());
 }
 
