@@ -53,7 +53,8 @@ TEST_F(BadRecord, ThatTheTableRefusesStopsTheWorkerBeforeIt) {
 }
 
 TEST_F(BadRecord, OfAnotherTypeThanItsColumnStopsTheWorkerBeforeIt) {
-  ExpectStopAt(R"({"order_id":"x","amount":"much"})", "type integer: … (SQLSTATE 22P02)");
+  ExpectStopAt(R"({"order_id":"x","amount":"much"})",
+               "column amount (integer) from json:/amount is not a number");
 }
 
 TEST_F(BadRecord, WithOtherContentIsSkippedByDefaultAndTheLogNamesBothPositions) {
