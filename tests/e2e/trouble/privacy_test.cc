@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
     Ways, RefusedRecord,
     ::testing::Values(
         Way{.name = "ByATable",
-            .logged = "SQLSTATE 22P02",
+            .logged = "is not a number",
             .section = "handler: {jq: '{order_id, amount: .card}'}\n"},
         Way{.name = "ByAJqProgram",
             .logged = "the program failed on the value",

@@ -98,7 +98,8 @@ TEST_F(Shutdown, AHandlerThatTakesLongerThanTheSessionCostsNoCommitAndDoublesNoD
   PipelineText text = Text(1);
   text.session_ms = 2000;
   text.heartbeat_ms = 300;
-  text.more = Http() + DeadLetters() + "processing: {concurrency: 1}\n";
+  text.more =
+      Http() + DeadLetters() + "processing: {concurrency: 1, timeout: 20s, revoke_drain: 21s}\n";
   for (int i = 0; i < 60; i += 2) Answers(Orders::Id(i), {422});
   HangOn(0);
   Produce(60, 1);
