@@ -83,8 +83,8 @@ CellType MysqlCellType(const MysqlTypeFacts& facts) {
       cell.single = facts.data_type == "float";
       break;
     case CellKind::kText:
-      // Of a text the limit is of bytes.
-      if (facts.data_type.ends_with("text")) {
+      // Of a text the limit is of bytes, where it is known what they are.
+      if (facts.data_type.ends_with("text") && facts.octets > 0) {
         cell.octets = facts.octets;
       } else {
         cell.characters = facts.characters;

@@ -18,6 +18,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 Finished Fencepost(std::vector<std::string> words) { return RunFencepost(std::move(words)); }
 
@@ -129,9 +130,9 @@ TEST(Lint, NamesTheKeyAndThePathOfATlsFileThatCannotBeUsed) {
     const Finished done = Fencepost({"lint", folder.Write("p.yaml", text)});
     return fmt::format("{} {}", done.exit_code, done.output);
   };
-  EXPECT_EQ(lint(""), "0 ");
-  EXPECT_EQ(lint("ca: " + ca), "0 ");
-  EXPECT_EQ(lint("ca: " + folder.path().string()), "0 ");
+  for (const std::string& good : {std::string(), "ca: " + ca, "ca: " + folder.path().string()}) {
+    EXPECT_THAT(lint(good), AllOf(StartsWith("0 "), Not(HasSubstr("kafka.tls"))));
+  }
   EXPECT_THAT(lint("ca: /nowhere.pem"),
               AllOf(HasSubstr("2 "), HasSubstr("error: kafka.tls.ca: /nowhere.pem cannot be read: "
                                                "No such file or directory [tls]")));

@@ -184,7 +184,7 @@ TEST(PipelineTestsDetail, RecordsThatAreGivenUpOneAfterTheOtherHaveTheTimeForIt)
     stubs += "      - {record_id: bad-" + n + ", status: 500}\n";
     letters += "        - {record_id: bad-" + n + ", error_class: \"500\"}\n";
   }
-  const Finished run = RunText(std::string(kStart) + kById + R"(order: partition
+  const Finished run = RunText(std::string(kStart) + kById + R"(processing: {order: partition}
 handler:
   http: {url: "http://127.0.0.1:9/price", idempotent: true, retry_on: [500]}
 )" + kTable + "tests:\n  - name: it ends\n    given:\n" +
