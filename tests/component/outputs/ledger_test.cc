@@ -284,7 +284,8 @@ TEST_P(LedgerTest, PrepareFindsTablesAndColumnsAsTheyAre) {
 
 TEST_P(LedgerTest, PrepareFindsUniqueIndexesAndHowAFenceCompares) {
   RowRules rules{.on_conflict = OnConflict::kUpdate, .key = {"id", "amount"}};
-  EXPECT_THAT(Refusal(rules), HasSubstr("has no unique index on (\"id\", \"amount\")"));
+  EXPECT_THAT(Refusal(rules), HasSubstr(IsMysql() ? "has no unique index on (`id`, `amount`)"
+                                                  : "has no unique index on (\"id\", \"amount\")"));
   if (!IsMysql()) {  // which has no such index
     Exec("CREATE UNIQUE INDEX part ON effects (amount, id) WHERE amount > 0");
     EXPECT_THAT(Refusal(rules), HasSubstr("has no unique index"));
