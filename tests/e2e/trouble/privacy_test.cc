@@ -126,9 +126,6 @@ TEST_P(RefusedRecord, IsQuotedInItsDeadLetterAndNowhereElse) {
 INSTANTIATE_TEST_SUITE_P(
     Ways, RefusedRecord,
     ::testing::Values(
-        Way{.name = "ByATable",
-            .logged = "is not a number",
-            .section = "handler: {jq: '{order_id, amount: .card}'}\n"},
         Way{.name = "ByAJqProgram",
             .logged = "the program failed on the value",
             .section = "handler: {jq: '.card | error'}\n"},
