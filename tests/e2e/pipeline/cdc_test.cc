@@ -321,7 +321,7 @@ TEST_F(Cdc, ACopyOfATableEqualsItThroughAllThatHappensToIt) {
 
   table_->Exec("ALTER TABLE customers DROP CONSTRAINT fair");
   const Finished replay = RunFencepost({"dlq", "replay", file, "--as-new-id", "--execute"});
-  EXPECT_EQ(replay.exit_code, 0) << replay.output << replay.error_output;
+  EXPECT_EQ(replay.exit_code, 1) << replay.output << replay.error_output;
   EXPECT_NE(replay.output.find("1 replayed, 1 refused"), std::string::npos) << replay.output;
   ASSERT_TRUE(AllDone(team));
   EXPECT_EQ(team.StopAll(), "");
