@@ -185,8 +185,10 @@ TEST_F(DeadLettersOnBroker, ThatAreDroppedGoNoMoreAndAreNoReasonAnyMore) {
 TEST_F(DeadLettersOnBroker, WithoutAnAcknowledgementAreDroppedByAStop) {
   ASSERT_TRUE(letters->Start());
   letters->Publish({Letter(1, "a")});
-  ASSERT_TRUE(
-      WaitUntil(20s, [&] { return States().back().find("does not exist") != std::string::npos; }));
+  ASSERT_TRUE(WaitUntil(20s, [&] {
+    const auto states = States();
+    return !states.empty() && states.back().find("does not exist") != std::string::npos;
+  }));
   letters->Stop();
   EXPECT_THAT(Published(), IsEmpty());
 }
