@@ -186,8 +186,8 @@ TEST_F(DeadLettersOnBroker, WithoutAnAcknowledgementAreDroppedByAStop) {
   ASSERT_TRUE(letters->Start());
   letters->Publish({Letter(1, "a")});
   ASSERT_TRUE(WaitUntil(20s, [&] {
-    const auto states = States();
-    return !states.empty() && states.back().find("does not exist") != std::string::npos;
+    const auto told = States();
+    return !told.empty() && told.back().find("does not exist") != std::string::npos;
   }));
   letters->Stop();
   EXPECT_THAT(Published(), IsEmpty());
