@@ -119,7 +119,7 @@ TEST(PipelineTestsDetail, ExpectedRowsThatFitSeveralLeaveEachOtherTheirs) {
 TEST(PipelineTestsDetail, UnderAFailureStandsWhatTheHandlerSaid) {
   const Finished run = RunText(std::string(kStart) + kById + R"(handler:
   exec: {idempotent: true, command: [sh, -c, "echo cannot open transform.py >&2; exit 2"]}
-retry: {attempts: 2, backoff: {initial: 10ms, max: 10ms}}
+retry: {attempts: 2, give_up_after: 0s, backoff: {initial: 10ms, max: 10ms}}
 )" + kTable + R"(tests:
   - name: it is written
     given: [{value: {id: a, n: 1}}]
