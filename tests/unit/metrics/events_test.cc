@@ -54,11 +54,13 @@ std::set<std::string> Written() {
   Find(all, after + R"re([^"]{0,80}\? "([a-z_]+)" : ")re", names);
   Find(all, after + R"re([^"]{0,80}\? "[a-z_]+" : "([a-z_]+)")re", names);
   Find(all, R"re(note_\("([a-z_]+)")re", names);
-  // The end of a worker, and a warning of its output, are named by the code of the error.
+  // The end of a worker and a warning of its output are named by the code of the error, and a
+  // reload by its outcome.
   for (const char* code :
        {"bad_record", "kafka_fatal", "kafka_unreadable", "ledger_gone", "lost_commits",
         "offset_out_of_range", "offsets_expired", "partition_taken_over", "producer_fenced",
-        "topic_replaced", "worker_name_taken", "ledger_behind_the_group"}) {
+        "topic_replaced", "worker_name_taken", "ledger_behind_the_group", "reloaded",
+        "reload_refused"}) {
     EXPECT_NE(all.find('"' + std::string(code) + '"'), std::string::npos) << code;
     names.insert(code);
   }
