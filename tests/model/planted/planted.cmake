@@ -137,8 +137,6 @@ caught_by(another_log_is_not_noticed unit/outputs
   PositionMemoryTest.AnotherLogIsFatalEachTimeItIsAsked)
 caught_by(dead_letter_leaves_a_hole model/flow
   DeadLetteringByPosition.IsDoneInTheLedgerBeforeTheWatermarkPassesIt)
-caught_by(filtered_record_takes_the_id model/flow
-  Filtering.LeavesTheIdToARecordOfOtherContentWithoutAWait)
 caught_by(filtered_record_is_marked model/flow FilteringToLines.IsNotMarkedDone)
 caught_by(dead_letter_while_in_doubt model/flow
   DeadLettering.OfARecordInDoubtWaitsUntilItsUnansweredTransactionCannotComeAnyMore)
@@ -251,12 +249,10 @@ caught_by(reply_to_another_record_counts component/handlers
 caught_by(line_from_before_is_the_reply component/handlers
   WholeAndPart/ExecHandlerLate.TextIsNotTakenForTheReplyToTheNextRecord/0)
 caught_by(jq_may_change_numbers component/handlers
-  JqRunner.WouldRatherHaveABadRecordThanAWrongNumber)
+  JqRunner.RefusesANumberThatItWouldChangeOnlyWhereTheResultDependsOnIt)
 caught_by(replay_of_what_took_effect unit/cli Replay.OfWhatTookEffectMeanwhileIsRefused)
 
 # The simulator finds these too.
-model_test(planted/filtered_record_takes_the_id/simulator model_planted
-  filtered_record_takes_the_id)
 model_test(planted/another_log_is_not_noticed/simulator model_planted another_log_is_not_noticed)
 # The small worlds of model/flow find these too.
 planted_test(record_outside_its_block/small_world record_outside_its_block model/flow

@@ -88,6 +88,8 @@ class Checks {
   void OnEffectLost(const std::string& id, const std::string& source, const By& by) {
     See({.kind = Seen::Kind::kEffectLost, .source = source, .id = id}, by);
   }
+  // Of a record for which nothing was written.
+  void OnRowLost(const std::string& id) { See({.kind = Seen::Kind::kRowLost, .id = id}, {}); }
   void OnPruned(const std::string& id, const std::string& source) {
     See({.kind = Seen::Kind::kPruned, .source = source, .id = id}, {});
   }

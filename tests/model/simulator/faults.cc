@@ -355,7 +355,11 @@ void Faults::FailOver() {
   world_.Count("rows lost", static_cast<int>(lost.size()));
   for (const auto& [id, row] : lost) {
     world_.Note("lost: {} of w{}", id, row.by.worker);
-    if (row.token != locking::Token()) world_.checks.OnEffectLost(id, row.source, row.by);
+    if (row.token != locking::Token()) {
+      world_.checks.OnEffectLost(id, row.source, row.by);
+    } else {
+      world_.checks.OnRowLost(id);
+    }
   }
 }
 

@@ -37,6 +37,7 @@ struct Seen {
     kToldOfLog,     // a worker ended, and said that this partition's log is not what it was
     kAcknowledged,  // this worker was told that the effect is there: its own, or found
     kEffectLost,    // the output has gone back behind it
+    kRowLost,       // likewise, of a record for which nothing was written
     kPruned,        // the output has forgotten that this effect is there
     kUsed,          // the output, as it is now, has answered this worker
     kStopped,       // it ended, and said that commits are lost

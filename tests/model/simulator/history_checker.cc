@@ -57,6 +57,9 @@ std::optional<Complaint> HistoryChecker::See(Seen seen) {
     case Seen::Kind::kEffectLost:
       OnEffectLost(row);
       return std::nullopt;
+    case Seen::Kind::kRowLost:
+      ever_lost_.insert(row.id);
+      return std::nullopt;
     case Seen::Kind::kPruned:
       return OnPruned(row);
     case Seen::Kind::kUsed:

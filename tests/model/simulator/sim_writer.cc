@@ -404,7 +404,8 @@ bool SimWriter::Remember(const std::vector<std::size_t>& places,
     const bool effect = outcomes[i].result == WriteResult::kCommitted ||
                         (consumer::EffectIsWritten(outcomes[i].result) &&
                          (world_.plan.by_position || outcomes[i].stands != locking::Token()));
-    if (!effect || outcomes[i].result == WriteResult::kNoOutput) continue;
+    const bool none = outcomes[i].result == WriteResult::kNoOutput && !world_.plan.by_position;
+    if (!effect || none) continue;
     world_.checks.OnAcknowledged(std::string(items[i].record_id), me);
   }
   return true;
