@@ -19,11 +19,13 @@ struct Codec {
   std::unique_ptr<consumer::Encoder> encoder;  // nullptr: what is decoded is not encoded again
 };
 
+// A map may come with a key twice, which JSON refuses.
 inline std::uint64_t DigestOf(const std::string& json) {
   static consumer::JsonReader reader;
   std::uint64_t digest = 0;
   reader.Begin(json);
-  FENCEPOST_CHECK(reader.Digest("", digest) != consumer::JsonFound::kMalformed,
+  FENCEPOST_CHECK(reader.Digest("", digest) != consumer::JsonFound::kMalformed ||
+                      reader.problem() == "an object has a name twice",
                   reader.problem() + ": " + Shown(json));
   return digest;
 }
@@ -52,7 +54,11 @@ inline void CheckDecoded(Codec& codec, std::string_view payload) {
   std::string second;
   const auto decoded = codec.decoder->Decode(again, second);
   FENCEPOST_CHECK(decoded.has_value(), decoded.error() + ": " + Shown(json));
-  FENCEPOST_CHECK(DigestOf(second) == digest, Shown(json) + " became " + Shown(second));
+  if (DigestOf(second) == digest) return;
+  // A float has several decimals: 9007199254740992 is 9007199000000000. Its bytes are the same.
+  std::string same;
+  FENCEPOST_CHECK(codec.encoder->Encode(second, same).has_value() && same == again,
+                  Shown(json) + " became " + Shown(second));
 }
 
 // The header of the wire format; the payload behind it, or nothing.
