@@ -24,7 +24,7 @@ using prometheus::MetricFamily;
 // The numbers of /proc/self/stat, by their number in proc(5). They begin after the command's name,
 // which may hold spaces and brackets, and the state.
 using ProcStat = std::array<double, 25>;
-constexpr std::size_t kThreads = 20, kStartTicks = 22, kVirtualBytes = 23, kResidentPages = 24;
+constexpr std::size_t kThreadCount = 20, kStartTicks = 22, kVirtualBytes = 23, kResidentPages = 24;
 
 ProcStat ReadProcStat() {
   std::ifstream file("/proc/self/stat");
@@ -84,7 +84,7 @@ ProcessCells::ProcessCells(const BuildInfo& build, double start_time)
   process_virtual_memory.Set(std::llround(stat[kVirtualBytes]));
   process_resident_memory.Set(std::llround(stat[kResidentPages]) * sysconf(_SC_PAGESIZE));
   process_start_time.Set(in_nanos(start_time));
-  process_threads.Set(std::llround(stat[kThreads]));
+  process_threads.Set(std::llround(stat[kThreadCount]));
 }
 
 MetricsPage::MetricsPage(BuildInfo build) : build_(std::move(build)), start_time_(StartTime()) {}

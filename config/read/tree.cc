@@ -24,9 +24,9 @@ Place PlaceOf(const YAML::Mark& mark) {
 struct Stop {};
 
 // Finds the byte at a place.
-class Lines {
+class SourceLines {
  public:
-  explicit Lines(std::string_view text) : text_(text) {
+  explicit SourceLines(std::string_view text) : text_(text) {
     starts_.push_back(text.starts_with("\xef\xbb\xbf") ? 3 : 0);
     for (std::size_t i = 0; i < text.size(); ++i) {
       if (text[i] == '\n') starts_.push_back(i + 1);
@@ -82,7 +82,7 @@ class Lines {
 
 class Builder : public YAML::EventHandler {
  public:
-  Builder(const Lines& lines, Findings& findings) : lines_(lines), findings_(findings) {}
+  Builder(const SourceLines& lines, Findings& findings) : lines_(lines), findings_(findings) {}
 
   std::optional<Node> root;
 
@@ -184,13 +184,13 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  const Lines& lines_;
+  const SourceLines& lines_;
   Findings& findings_;
   std::vector<Frame> frames_;
   int documents_ = 0;
 };
 
-void TellParserError(const YAML::Exception& error, const Lines& lines, Findings& findings) {
+void TellParserError(const YAML::Exception& error, const SourceLines& lines, Findings& findings) {
   const Place at = PlaceOf(error.mark);
   if (const auto unquoted = lines.UnquotedValue(at)) {
     findings.Error(*unquoted, "quoting",
@@ -208,7 +208,7 @@ void TellParserError(const YAML::Exception& error, const Lines& lines, Findings&
 }  // namespace
 
 std::optional<Node> ParseTree(std::string_view text, Findings& findings) {
-  const Lines lines(text);
+  const SourceLines lines(text);
   Builder builder(lines, findings);
   std::istringstream input{std::string(text)};
   try {

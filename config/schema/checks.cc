@@ -15,7 +15,6 @@ constexpr std::size_t kLongestName = 63;  // PostgreSQL cuts longer ones
 
 bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
 bool IsLetter(char c) { return IsLower(c) || (c >= 'A' && c <= 'Z'); }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 template <typename Predicate>
 bool All(std::string_view text, Predicate predicate) {

@@ -10,7 +10,7 @@ using namespace consumer;  // the options
 using T = Type;
 
 constexpr auto kDecode = [](auto& o) { return &o.kafka.decode; };
-constexpr auto kOutput = [](auto& o) { return std::get_if<KafkaOutputOptions>(&o.output); };
+constexpr auto kKafkaOutput = [](auto& o) { return std::get_if<KafkaOutputOptions>(&o.output); };
 
 std::vector<std::pair<std::string_view, RecordFormat>> WireFormats() {
   return {{"avro", RecordFormat::kAvro},
@@ -48,17 +48,18 @@ std::vector<Key> RegistryKeys(const std::string& path, const std::string& same_a
 std::vector<Key> EncodePartKeys(const std::string& part, EncodePart EncodeOptions::*of) {
   const std::string path = "output.kafka.encode." + part;
   const bool value = part == "value";
-  const KeysOf encode(path, Reach(kOutput, &KafkaOutputOptions::encode, of));
+  const KeysOf encode(path, Reach(kKafkaOutput, &KafkaOutputOptions::encode, of));
   std::vector<Key> keys = {
       encode("", value ? "How the value is written. Null stays a tombstone."
                        : "How the key is written. `key` is a text, and JSON where "
                          "`kafka.decode.key` made it so; `key:` is JSON."),
-      encode("format",
-             OneOf(WireFormats(), kOutput, &KafkaOutputOptions::encode, of, &EncodePart::format),
-             "The wire format of Confluent's serializers: a zero byte, the schema's id, the "
-             "payload. A value that does not fit the schema makes the record bad. `json_schema` "
-             "adds the header and checks nothing ([encode](../consumer/encode/README.md)).",
-             {.required = true}),
+      encode(
+          "format",
+          OneOf(WireFormats(), kKafkaOutput, &KafkaOutputOptions::encode, of, &EncodePart::format),
+          "The wire format of Confluent's serializers: a zero byte, the schema's id, the "
+          "payload. A value that does not fit the schema makes the record bad. `json_schema` "
+          "adds the header and checks nothing ([encode](../consumer/encode/README.md)).",
+          {.required = true}),
       encode("subject", &EncodePart::subject, "The registry's subject.",
              {.default_words = value ? "the topic, then `-value`" : "the topic, then `-key`"}),
       encode(
@@ -109,9 +110,9 @@ std::vector<Key> DecodeKeys() {
 }
 
 std::vector<Key> KafkaOutputKeys() {
-  const KeysOf kafka("output.kafka", kOutput);
+  const KeysOf kafka("output.kafka", kKafkaOutput);
   std::vector<Key> keys = {
-      kafka("", Chosen(kOutput, [](PipelineOptions& o) { o.output = KafkaOutputOptions(); }),
+      kafka("", Chosen(kKafkaOutput, [](PipelineOptions& o) { o.output = KafkaOutputOptions(); }),
             "A topic of the same cluster, in transactions with the offsets: each input position's "
             "output exactly once for `read_committed` readers."),
       kafka("topic", &KafkaOutputOptions::topic, "Topic; none of `kafka.topics`.",
@@ -138,7 +139,7 @@ std::vector<Key> KafkaOutputKeys() {
   Append(keys, EncodePartKeys("key", &EncodeOptions::key));
   keys.push_back(kafka("encode.registry", "The schema registry.",
                        {.default_words = "`kafka.decode.registry`"}));
-  Append(keys, RegistryKeys("output.kafka.encode.registry", "kafka.decode.registry", kOutput,
+  Append(keys, RegistryKeys("output.kafka.encode.registry", "kafka.decode.registry", kKafkaOutput,
                             &KafkaOutputOptions::encode, &EncodeOptions::registry));
   return keys;
 }

@@ -20,8 +20,6 @@ constexpr std::array<Unit, 5> kDurationUnits{
 constexpr std::array<Unit, 4> kSizeUnits{
     {{"GiB", 1ull << 30}, {"MiB", 1ull << 20}, {"KiB", 1ull << 10}, {"B", 1}}};
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 // Digits without a leading zero, within 63 bits.
 std::optional<std::uint64_t> Digits(std::string_view text) {
   if (text.empty() || (text.size() > 1 && text.front() == '0')) return std::nullopt;
@@ -56,6 +54,8 @@ std::string InUnits(std::uint64_t number, const std::array<Unit, kCount>& units)
 }
 
 }  // namespace
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 tl::expected<Milliseconds, std::string> ParseDuration(std::string_view text) {
   if (const auto millis = WithUnit(text, kDurationUnits)) {

@@ -21,6 +21,7 @@ tl::expected<std::int64_t, std::string> ParseInteger(std::string_view text);  //
 // Digits with or without a point, in thousandths: 2, 1.5, 0.125.
 tl::expected<std::int64_t, std::string> ParseThousandths(std::string_view text);
 tl::expected<bool, std::string> ParseBoolean(std::string_view text);  // true false
+bool IsDigit(char c);                                                 // 0 to 9
 
 inline constexpr Milliseconds kForever = Milliseconds::max();
 // In the largest unit that is exact.

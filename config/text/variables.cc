@@ -12,7 +12,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = 1 << 20;
+constexpr std::size_t kMaxSecretBytes = 1 << 20;
 
 bool IsVariableName(std::string_view name) {
   const auto letter = [](char c) {
@@ -77,13 +77,13 @@ tl::expected<std::string, ExpandProblem> Resolve(std::string_view inside, const 
 tl::expected<std::string, std::string> ReadSmallFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return tl::unexpected(fmt::format("cannot be read: {}", std::strerror(errno)));
-  std::string text(kMaxFileBytes + 1, '\0');
+  std::string text(kMaxSecretBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad() || (file.gcount() == 0 && !file.eof())) {
     return tl::unexpected(fmt::format("cannot be read: {}", std::strerror(errno)));
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes) return tl::unexpected<std::string>("is larger than 1 MiB");
+  if (text.size() > kMaxSecretBytes) return tl::unexpected<std::string>("is larger than 1 MiB");
   return text;
 }
 

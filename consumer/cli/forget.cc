@@ -33,7 +33,7 @@ using locking::OpKind;
 using locking::ReplyCode;
 
 constexpr Millis kKafkaLimit{10'000};
-constexpr Millis kNodesLimit{3'000};
+constexpr Millis kForgetLimit{3'000};
 constexpr Millis kLedgerLimit{30'000};
 constexpr std::size_t kBatch = 500;
 constexpr std::size_t kMaxHeldTold = 20;
@@ -151,7 +151,7 @@ tl::expected<std::vector<LockSeen>, Error> AskNodes(StoreView& view, const Pipel
   const auto ask = [&](const Ids& batch) -> tl::expected<void, Error> {
     Ids names;
     for (const std::string& id : batch) names.push_back(consumer::LockName(options.name, id));
-    const auto answers = view.Ask(kind, names, kNodesLimit);
+    const auto answers = view.Ask(kind, names, kForgetLimit);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       LockSeen& lock = locks.emplace_back(LockSeen{.id = batch[i]});
       for (int node = 0; node < view.size(); ++node) {
@@ -222,7 +222,7 @@ tl::expected<std::size_t, Error> OnMarks(StoreView& view, const PipelineOptions&
           });
         });
   };
-  view.Connect(kNodesLimit);
+  view.Connect(kForgetLimit);
   for (int node = 0; node < view.size(); ++node) {  // also where there is no id to ask for
     const locking::NodeStatus status = view.Status(node);
     if (!status.connected || !status.open) return NoAnswer(view, node);

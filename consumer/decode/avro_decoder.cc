@@ -24,9 +24,9 @@ using avro::Logical;
 using avro::Type;
 
 // One value on its way into JSON. Every method says whether it went well; if not, problem() is why.
-class Walk {
+class DecodeWalk {
  public:
-  Walk(std::string_view payload, std::string& out)
+  DecodeWalk(std::string_view payload, std::string& out)
       : in_(payload), out_(out), most_(out.size() + MaxJsonOf(payload.size())) {}
 
   bool Value(const Type& type, int depth) {
@@ -210,7 +210,7 @@ class AvroDecoder : public Decoder {
   explicit AvroDecoder(avro::Schema schema) : schema_(std::move(schema)) {}
 
   tl::expected<void, std::string> Decode(std::string_view payload, std::string& json) override {
-    Walk walk(payload, json);
+    DecodeWalk walk(payload, json);
     if (walk.Value(schema_.top(), 0) && walk.End()) return {};
     return tl::unexpected<std::string>(walk.problem());
   }

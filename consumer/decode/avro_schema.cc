@@ -55,7 +55,7 @@ const Kind* Primitive(std::string_view name) {
 }
 
 // The text at `name`; empty where there is none.
-std::string TextAt(const Json& json, const char* name) {
+std::string TextIn(const Json& json, const char* name) {
   const auto found = json.find(name);
   return found == json.end() || !found->is_string() ? "" : found->get<std::string>();
 }
@@ -140,10 +140,10 @@ class Parser {
 
   // Registers a type under its full name, and says the namespace that it is in.
   std::string Register(const Json& json, const std::string& space, const Type* type) {
-    const std::string name = TextAt(json, "name");
+    const std::string name = TextIn(json, "name");
     if (name.empty()) throw Problem{"a record, enum or fixed has no name"};
     const std::size_t dot = name.rfind('.');
-    std::string own = json.contains("namespace") ? TextAt(json, "namespace") : space;
+    std::string own = json.contains("namespace") ? TextIn(json, "namespace") : space;
     if (dot != std::string::npos) own = name.substr(0, dot);
     const std::string local = dot == std::string::npos ? name : name.substr(dot + 1);
     named_[own.empty() ? local : own + "." + local] = type;
@@ -156,7 +156,7 @@ class Parser {
     const auto fields = json.find("fields");
     if (fields == json.end() || !fields->is_array()) throw Problem{"a record has no fields"};
     for (const Json& field : *fields) {
-      const std::string name = field.is_object() ? TextAt(field, "name") : "";
+      const std::string name = field.is_object() ? TextIn(field, "name") : "";
       if (name.empty() || !field.contains("type")) throw Problem{"a field has no name, or no type"};
       const Json& of = field["type"];
       type->names.push_back(Quoted(name));
@@ -192,7 +192,7 @@ class Parser {
   }
 
   static void SetLogical(const Json& json, Type& type) {
-    const std::string name = TextAt(json, "logicalType");
+    const std::string name = TextIn(json, "logicalType");
     if (name == "decimal" && (type.kind == Kind::kBytes || type.kind == Kind::kFixed)) {
       const auto precision = json.find("precision");
       const auto scale = json.find("scale");

@@ -32,10 +32,10 @@
 namespace fencepost::consumer {
 namespace {
 
-using avro::Kind;
+using AvroKind = avro::Kind;
 using avro::Logical;
 using avro::Type;
-using Json = JsonValue::Kind;
+using JsonKind = JsonValue::Kind;
 
 // How values are read.
 enum class Reading : std::uint8_t {
@@ -54,10 +54,10 @@ using FieldsOf = std::map<const Type*, Fields>;
 
 // One value on its way into bytes. Every method says whether it went well; if not, Problem() is
 // why, of the first that did not.
-class Walk {
+class EncodeWalk {
  public:
   // `text`: the JSON's size, of which `values` came.
-  Walk(FieldsOf& fields, std::size_t text, std::size_t values, std::string& out)
+  EncodeWalk(FieldsOf& fields, std::size_t text, std::size_t values, std::string& out)
       : fields_(fields),
         steps_(kSteps + values * kStepsOfAValue),
         out_(out),
@@ -69,30 +69,30 @@ class Walk {
     --steps_;
     if (out_.size() > most_) return GiveUp("becomes too many bytes (its schema's default values)");
     switch (type.kind) {
-      case Kind::kNull:
-        return value.kind == Json::kNull || Mismatch(type, value);
-      case Kind::kBoolean:
+      case AvroKind::kNull:
+        return value.kind == JsonKind::kNull || Mismatch(type, value);
+      case AvroKind::kBoolean:
         return Boolean(type, value);
-      case Kind::kInt:
-      case Kind::kLong:
+      case AvroKind::kInt:
+      case AvroKind::kLong:
         return Integer(type, value, reading);
-      case Kind::kFloat:
+      case AvroKind::kFloat:
         return Float<float, std::uint32_t>(type, value, reading);
-      case Kind::kDouble:
+      case AvroKind::kDouble:
         return Float<double, std::uint64_t>(type, value, reading);
-      case Kind::kBytes:
-      case Kind::kFixed:
+      case AvroKind::kBytes:
+      case AvroKind::kFixed:
         return Bytes(type, value, reading);
-      case Kind::kString:
+      case AvroKind::kString:
         return String(type, value, reading);
-      case Kind::kEnum:
+      case AvroKind::kEnum:
         return Enum(type, value);
-      case Kind::kUnion:
+      case AvroKind::kUnion:
         return Union(type, value, reading);
-      case Kind::kRecord:
+      case AvroKind::kRecord:
         return Record(type, value, reading);
-      case Kind::kArray:
-      case Kind::kMap:
+      case AvroKind::kArray:
+      case AvroKind::kMap:
         return Items(type, value, reading);
     }
     return Fail("is of no known type");
@@ -162,24 +162,26 @@ class Walk {
   }
 
   bool Boolean(const Type& type, const JsonValue& value) {
-    if (value.kind != Json::kTrue && value.kind != Json::kFalse) return Mismatch(type, value);
-    out_.push_back(value.kind == Json::kTrue ? '\1' : '\0');
+    if (value.kind != JsonKind::kTrue && value.kind != JsonKind::kFalse)
+      return Mismatch(type, value);
+    out_.push_back(value.kind == JsonKind::kTrue ? '\1' : '\0');
     return true;
   }
 
   static bool IsNumber(const JsonValue& value, Reading reading) {
-    return value.kind == Json::kNumber || (reading == Reading::kLenient &&
-                                           value.kind == Json::kString && IsJsonNumber(value.text));
+    return value.kind == JsonKind::kNumber ||
+           (reading == Reading::kLenient && value.kind == JsonKind::kString &&
+            IsJsonNumber(value.text));
   }
 
   bool Integer(const Type& type, const JsonValue& value, Reading reading) {
     using Int = std::numeric_limits<std::int32_t>;
     using Int64 = std::numeric_limits<std::int64_t>;
     const bool moment = type.logical == Logical::kMoment && reading != Reading::kDefault;
-    if (moment && value.kind == Json::kString) {
+    if (moment && value.kind == JsonKind::kString) {
       const auto units = avro::UnitsOf(value.text, type.moment);
       if (!units) return Fail(units.error());
-      if (type.kind == Kind::kInt && (*units < Int::min() || *units > Int::max())) {
+      if (type.kind == AvroKind::kInt && (*units < Int::min() || *units > Int::max())) {
         return Fail("is a time out of the type's range");
       }
       Long(*units);
@@ -188,7 +190,7 @@ class Walk {
     if (!IsNumber(value, reading) || (moment && reading == Reading::kAsItIs)) {
       return Mismatch(type, value);
     }
-    const bool small = type.kind == Kind::kInt;
+    const bool small = type.kind == AvroKind::kInt;
     const auto number = WholeNumber(value.text, small ? Int::min() : Int64::min(),
                                     small ? Int::max() : Int64::max());
     if (!number) return Fail(number.error());
@@ -199,7 +201,7 @@ class Walk {
   template <typename Number>
   static std::optional<Number> NotFinite(const JsonValue& value) {
     using Limits = std::numeric_limits<Number>;
-    if (value.kind != Json::kString) return std::nullopt;
+    if (value.kind != JsonKind::kString) return std::nullopt;
     if (value.text == "NaN") return Limits::quiet_NaN();
     if (value.text == "Infinity") return Limits::infinity();
     if (value.text == "-Infinity") return -Limits::infinity();
@@ -218,7 +220,7 @@ class Walk {
   bool Float(const Type& type, const JsonValue& value, Reading reading) {
     auto number = NotFinite<Number>(value);
     if (!number) {
-      if (value.kind != Json::kNumber) return Mismatch(type, value);
+      if (value.kind != JsonKind::kNumber) return Mismatch(type, value);
       auto read = FloatOf<Number>(value.text);
       // A schema's author writes 3.14159265358979 of a float, too.
       if (!read && reading == Reading::kDefault) read = Nearest<Number>(value.text);
@@ -236,19 +238,19 @@ class Walk {
   bool Bytes(const Type& type, const JsonValue& value, Reading reading) {
     tl::expected<std::string, std::string> bytes;
     if (reading == Reading::kDefault) {
-      if (value.kind != Json::kString) return Mismatch(type, value);
+      if (value.kind != JsonKind::kString) return Mismatch(type, value);
       bytes = avro::CodePointBytes(value.text);
     } else if (type.logical == Logical::kDecimal) {
       if (!IsNumber(value, reading)) return Mismatch(type, value);
       bytes = avro::DecimalBytes(value.text, type.precision, type.scale);
-      if (bytes && type.kind == Kind::kFixed) bytes = avro::Widened(*bytes, type.size);
+      if (bytes && type.kind == AvroKind::kFixed) bytes = avro::Widened(*bytes, type.size);
     } else {
-      if (value.kind != Json::kString) return Mismatch(type, value);
+      if (value.kind != JsonKind::kString) return Mismatch(type, value);
       bytes = type.logical == Logical::kUuid ? avro::UuidBytes(value.text)
                                              : Decoded(value.text, Conversion::kBase64);
     }
     if (!bytes) return Fail(bytes.error());
-    if (type.kind == Kind::kBytes) {
+    if (type.kind == AvroKind::kBytes) {
       Sized(*bytes);
     } else if (bytes->size() == type.size) {
       out_ += *bytes;
@@ -258,7 +260,7 @@ class Walk {
     return true;
   }
   bool String(const Type& type, const JsonValue& value, Reading reading) {
-    if (value.kind != Json::kString) return Mismatch(type, value);
+    if (value.kind != JsonKind::kString) return Mismatch(type, value);
     if (type.logical == Logical::kUuid && reading != Reading::kDefault) {
       if (const auto uuid = avro::UuidBytes(value.text); !uuid) return Fail(uuid.error());
     }
@@ -279,7 +281,7 @@ class Walk {
   }
 
   bool Enum(const Type& type, const JsonValue& value) {
-    if (value.kind != Json::kString) return Mismatch(type, value);
+    if (value.kind != JsonKind::kString) return Mismatch(type, value);
     const auto& symbols = FieldsAt(type).by_name;
     const auto found = symbols.find(value.text);
     if (found == symbols.end()) return Fail("is none of the enum's symbols");
@@ -289,7 +291,7 @@ class Walk {
 
   // Texts of any content: last among a union's types.
   static bool TakesAnyBytes(const Type& type) {
-    return (type.kind == Kind::kBytes || type.kind == Kind::kFixed) &&
+    return (type.kind == AvroKind::kBytes || type.kind == AvroKind::kFixed) &&
            type.logical == Logical::kNone;
   }
 
@@ -300,12 +302,13 @@ class Walk {
     // With null and one other type it is that one which says what is wrong.
     const Type* only = nullptr;
     for (const Type* branch : type.members) {
-      if (branch->kind == Kind::kNull) continue;
+      if (branch->kind == AvroKind::kNull) continue;
       if (only != nullptr) return Fail("fits none of the union's types");
       only = branch;
     }
-    return only != nullptr && value.kind != Json::kNull ? Value(*only, value, reading)
-                                                        : Fail("fits none of the union's types");
+    return only != nullptr && value.kind != JsonKind::kNull
+               ? Value(*only, value, reading)
+               : Fail("fits none of the union's types");
   }
   bool TryUnion(const Type& type, const JsonValue& value, Reading reading) {
     const std::size_t before = out_.size();
@@ -324,7 +327,7 @@ class Walk {
   }
 
   bool Record(const Type& type, const JsonValue& value, Reading reading) {
-    if (value.kind != Json::kObject) return Mismatch(type, value);
+    if (value.kind != JsonKind::kObject) return Mismatch(type, value);
     Fields& fields = FieldsAt(type);
     std::vector<const JsonValue*> given(type.members.size());
     for (std::size_t i = 0; i < value.names.size(); ++i) {
@@ -347,7 +350,7 @@ class Walk {
     if (!known && type.defaults[i]) {
       const auto tree = ParseJsonTree(*type.defaults[i]);
       std::string bytes;
-      Walk walk(fields_, type.defaults[i]->size(), tree ? tree->values : 0, bytes);
+      EncodeWalk walk(fields_, type.defaults[i]->size(), tree ? tree->values : 0, bytes);
       walk.path_ = path_;
       if (!tree || !walk.Value(*type.members[i], tree->top, Reading::kDefault)) {
         return Fail("is missing, and its default does not fit the schema");
@@ -363,17 +366,17 @@ class Walk {
 
   // Where the type takes null.
   bool Null(const Type& type) {
-    if (type.kind == Kind::kNull) return true;
-    if (type.kind != Kind::kUnion) return false;
-    const auto branch = std::ranges::find(type.members, Kind::kNull, &Type::kind);
+    if (type.kind == AvroKind::kNull) return true;
+    if (type.kind != AvroKind::kUnion) return false;
+    const auto branch = std::ranges::find(type.members, AvroKind::kNull, &Type::kind);
     if (branch == type.members.end()) return false;
     Long(branch - type.members.begin());
     return true;
   }
 
   bool Items(const Type& type, const JsonValue& value, Reading reading) {
-    const bool map = type.kind == Kind::kMap;
-    if (value.kind != (map ? Json::kObject : Json::kArray)) return Mismatch(type, value);
+    const bool map = type.kind == AvroKind::kMap;
+    if (value.kind != (map ? JsonKind::kObject : JsonKind::kArray)) return Mismatch(type, value);
     if (!value.members.empty()) Long(static_cast<std::int64_t>(value.members.size()));
     for (std::size_t i = 0; i < value.members.size(); ++i) {
       path_.push_back(map ? Step{.name = value.names[i], .of_record = false} : Step{.index = i});
@@ -401,7 +404,7 @@ class AvroEncoder : public Encoder {
   tl::expected<void, EncodeProblem> Encode(std::string_view json, std::string& payload) override {
     const auto tree = ParseJsonTree(json);
     if (!tree) return tl::unexpected(EncodeProblem{.detail = tree.error(), .shown = tree.error()});
-    Walk walk(fields_, json.size(), tree->values, payload);
+    EncodeWalk walk(fields_, json.size(), tree->values, payload);
     if (walk.Value(schema_.top(), tree->top, Reading::kLenient)) return {};
     return tl::unexpected(walk.Problem());
   }

@@ -12,8 +12,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kFirstBackoff{50};
-constexpr milliseconds kMaxBackoff{5000};
+constexpr milliseconds kFirstWait{50};
+constexpr milliseconds kMaxWait{5000};
 constexpr milliseconds kLeastWait{10};  // before what was left out is tried again
 constexpr milliseconds kBetweenNotes{30'000};
 constexpr milliseconds kBetweenRefusals{60'000};
@@ -96,7 +96,7 @@ void Writer::Run() {
 
 // The output is looked at before the first record comes, so that what is wrong shows at once.
 bool Writer::PrepareUntilUp() {
-  milliseconds wait = kFirstBackoff;
+  milliseconds wait = kFirstWait;
   for (;;) {
     const auto prepared = output_->Prepare();
     if (prepared) break;
@@ -165,7 +165,7 @@ bool Writer::WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& an
 }
 
 bool Writer::LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup) {
-  milliseconds wait = kFirstBackoff;
+  milliseconds wait = kFirstWait;
   output_->OnAssignment(lookup->epoch);
   LookupTry asked(*lookup);
   for (;;) {
@@ -228,7 +228,7 @@ bool Writer::BackOffBeforeRetry(const OutputError& error, milliseconds& wait) {
   if (!ReportUnlessFatal(Doing::kAsk, error)) return false;
   if (error.retry_at_once) return WaitUnlessStopped(milliseconds(0));
   if (!WaitUnlessStopped(wait)) return false;
-  wait = std::min(wait * 2, kMaxBackoff);
+  wait = std::min(wait * 2, kMaxWait);
   return true;
 }
 

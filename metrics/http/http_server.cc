@@ -34,7 +34,7 @@ constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr const char* kJson = "application/json";
 constexpr const char* kHtml = "text/html; charset=utf-8";
 // Browsers open connections ahead of need and leave them silent; each holds a thread for a while.
-constexpr int kThreads = 10;
+constexpr int kRequestThreads = 10;
 constexpr int kIoTimeouts = 4;        // for a whole answer
 constexpr std::size_t kChunk = 1024;  // one mg_write
 
@@ -274,7 +274,7 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
   impl->limits = limits;
 
   const std::string listen = parsed->host.empty() ? std::to_string(parsed->port) : address;
-  const std::string threads = std::to_string(kThreads);
+  const std::string threads = std::to_string(kRequestThreads);
   const std::string limit = std::to_string(limits.io_timeout.count());
   const char* options[] = {"listening_ports",    listen.c_str(), "num_threads", threads.c_str(),
                            "request_timeout_ms", limit.c_str(),  nullptr};

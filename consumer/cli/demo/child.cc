@@ -16,7 +16,7 @@ namespace fencepost::cli {
 namespace {
 
 // As the shell tells it.
-int ExitCode(int status) {
+int CodeOf(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -64,7 +64,7 @@ void Child::Freeze() {
   Signal(SIGSTOP);
   int status = 0;
   const bool seen = !status_ && waitpid(pid_, &status, WUNTRACED) == pid_;
-  if (seen && !WIFSTOPPED(status)) status_ = ExitCode(status);
+  if (seen && !WIFSTOPPED(status)) status_ = CodeOf(status);
 }
 
 bool Child::Running() { return !Wait(std::chrono::milliseconds(0)).has_value(); }
@@ -74,7 +74,7 @@ std::optional<int> Child::Wait(std::chrono::milliseconds limit) {
   while (!status_) {
     int status = 0;
     if (waitpid(pid_, &status, WNOHANG) == pid_) {
-      status_ = ExitCode(status);
+      status_ = CodeOf(status);
     } else if (std::chrono::steady_clock::now() >= end) {
       return std::nullopt;
     } else {

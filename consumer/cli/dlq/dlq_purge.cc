@@ -37,7 +37,7 @@ struct Share {
     stays = why;
   }
 };
-using Plan = std::map<std::int32_t, Share>;
+using Shares = std::map<std::int32_t, Share>;
 
 // As far as the topic itself tells.
 std::string WhyItStays(const PipelineOptions& options, const LetterRequest& request,
@@ -61,9 +61,9 @@ Error Blind(Error error) {
 }
 
 // Error: the ledger or the topic cannot be read.
-tl::expected<Plan, Error> MakePlan(const PipelineOptions& options, LetterTopic& topic,
-                                   const LetterRequest& request) {
-  Plan plan;
+tl::expected<Shares, Error> MakePlan(const PipelineOptions& options, LetterTopic& topic,
+                                     const LetterRequest& request) {
+  Shares plan;
   const auto ledger = request.all ? nullptr : LedgerView::Of(options);
   std::vector<Met> batch;
   tl::expected<void, Error> added;

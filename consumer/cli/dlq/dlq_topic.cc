@@ -14,7 +14,7 @@ using consumer::TopicRecord;
 namespace {
 
 constexpr std::size_t kAtATime = 500;  // letters
-constexpr std::chrono::seconds kLookupLimit{30};
+constexpr std::chrono::seconds kOneLookupLimit{30};
 
 }  // namespace
 
@@ -83,7 +83,7 @@ tl::expected<std::vector<LetterEffect>, Error> EffectsOf(const consumer::Pipelin
     if (!letter.record_id.empty() && letter.error_class != kIdConflict) add(letter.record_id);
     if (options.identity.accept_replay_ids) add(NewReplayId(letter));
   }
-  return ledger.Lookup(ids, kLookupLimit).map([&](const LedgerView::Rows& rows) {
+  return ledger.Lookup(ids, kOneLookupLimit).map([&](const LedgerView::Rows& rows) {
     std::vector<LetterEffect> effects(letters.size(), LetterEffect::kNone);
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const bool taken = rows[i] && rows[i]->token != locking::Token();

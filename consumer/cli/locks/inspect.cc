@@ -18,9 +18,9 @@ namespace {
 
 using locking::Millis;
 
-constexpr Millis kAnswer{2'000};
+constexpr Millis kAnswersWithin{2'000};
 
-nlohmann::json Json(const NodeFacts& node) {
+nlohmann::json JsonOf(const NodeFacts& node) {
   static constexpr std::string_view kStates[] = {"unknown", "held", "done", "free", "absent"};
   const bool held = node.state == NodeState::kHeld;
   const bool expired = held && node.rest <= Millis(0);
@@ -109,8 +109,8 @@ int LocksInspect(const LocksArguments& given) {
                               : fmt::format("fencepost:{{{}}}:{}", name_space, name));
   }
   StoreView view(*nodes, locking::StoreCreation::kNever);
-  view.Connect(kAnswer);
-  const auto seen = view.Look(keys, kAnswer);
+  view.Connect(kAnswersWithin);
+  const auto seen = view.Look(keys, kAnswersWithin);
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const Verdict verdict = Judge(seen[i]);
@@ -122,7 +122,7 @@ int LocksInspect(const LocksArguments& given) {
                        {"nodes", nlohmann::json::array()}};
     if (!arguments.json) fmt::print("{}: {}\n", name, verdict.text);
     for (const NodeFacts& node : seen[i]) {
-      one["nodes"].push_back(Json(node));
+      one["nodes"].push_back(JsonOf(node));
       if (arguments.json) continue;
       fmt::print("  {}  {:<24} {}\n", node.letter, node.address, NodeText(node));
     }

@@ -12,15 +12,15 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr Millis kLimit{2000};
+constexpr Millis kLagLimit{2000};
 
 // Nothing: a broker did not answer, or a topic is not there.
 std::optional<std::int64_t> Ask(KafkaAdmin& admin, const std::vector<std::string>& topics) {
   std::int64_t lag = 0;
   for (const std::string& topic : topics) {
-    const auto committed = admin.CommittedOffsets(topic, kLimit);
+    const auto committed = admin.CommittedOffsets(topic, kLagLimit);
     if (!committed) return std::nullopt;
-    const auto ends = admin.EndOffsets(topic, kLimit);  // after them, so that none is ahead
+    const auto ends = admin.EndOffsets(topic, kLagLimit);  // after them, so that none is ahead
     if (!ends) return std::nullopt;
     lag += LagOf(*ends, *committed);
   }

@@ -16,8 +16,8 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr int kMessagesAtOnce = 10'000;
-constexpr Millis kTurn{100};
-constexpr Millis kLimit{3'000};       // of Read, the first time
+constexpr Millis kReadTurn{100};
+constexpr Millis kReadLimit{3'000};   // of Read, the first time
 constexpr Millis kImpatient{30'000};  // after a question that was not answered in time
 constexpr Millis kShortAgain{1'000};  // an end that is not believed is read again
 
@@ -197,7 +197,7 @@ tl::expected<std::optional<LogState>, Error> LogReader::Read(const LogQuestion& 
   }
   const auto began = Clock::now();
   const bool patient = began >= impatient_until_;
-  const Millis limit = patient ? kLimit : kTurn;
+  const Millis limit = patient ? kReadLimit : kReadTurn;
   Waiting& waiting = waiting_[question.where];
   const bool again = waiting.offsets == question.offsets && waiting.cluster == question.cluster;
   if (!again) {
@@ -211,7 +211,7 @@ tl::expected<std::optional<LogState>, Error> LogReader::Read(const LogQuestion& 
   }
   const auto until = began + (again ? Millis(0) : limit);
   do {
-    Keep(Poll(again ? Millis(0) : kTurn));
+    Keep(Poll(again ? Millis(0) : kReadTurn));
     if (waiting.log) {
       LogState log = std::move(*waiting.log);
       waiting_.erase(question.where);
@@ -238,7 +238,7 @@ tl::expected<bool, Error> LogReader::Exists(const LogQuestion& question, Millis 
   const int limit_ms = static_cast<int>(limit.count());
   char* id = rd_kafka_clusterid(consumer_.get(), limit_ms);
   if (id == nullptr) {
-    Keep(Poll(kTurn));  // the reason comes as an event
+    Keep(Poll(kReadTurn));  // the reason comes as an event
     return tl::unexpected(NoAnswer());
   }
   const bool ours = question.cluster == id;

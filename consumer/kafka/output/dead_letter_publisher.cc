@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 constexpr Millis kFirstBackoff{100};
 constexpr Millis kMaxBackoff{5000};
 constexpr Millis kMaxBackoffOfOne{30'000};  // it goes up to three times then, whatever its size
-constexpr Millis kTurn{50};       // how soon a stop is seen while acknowledgements are waited for
+constexpr Millis kPollTurn{50};   // how soon a stop is seen while acknowledgements are waited for
 constexpr Millis kLookFor{1000};  // for the topic
 constexpr std::size_t kBatch = 1000;
 
@@ -156,7 +156,7 @@ bool DeadLetterPublisher::Send(std::vector<Entry>& batch) {
         by.reset();  // its last reports still find the batch
         return false;
       }
-      by->Poll(kTurn);
+      by->Poll(kPollTurn);
     }
   }
   return true;
@@ -171,7 +171,7 @@ void DeadLetterPublisher::SendOne(Producer& by, Entry& entry, std::size_t& out) 
         entry.outcome = std::move(outcome);
         --out;
       },
-      kTurn);
+      kPollTurn);
   if (sent) return;
   entry.outcome = tl::unexpected(sent.error());
   --out;

@@ -17,14 +17,15 @@ using locking::BootClock;
 using std::chrono::milliseconds;
 using Kind = TransactionStep::Kind;
 
-constexpr milliseconds kTurn{200};    // of one call that can be resumed: how soon Interrupt is seen
-constexpr milliseconds kLimit{5000};  // then the caller hears that the brokers do not answer
+constexpr milliseconds kCallTurn{
+    200};  // of one call that can be resumed: how soon Interrupt is seen
+constexpr milliseconds kAnswerLimit{5000};  // then the caller hears that the brokers do not answer
 constexpr int kSmallestBatch = 1024;
 
 }  // namespace
 
 bool KafkaOutput::GiveUp(Clock::time_point since) const {
-  return interrupted_ || Clock::now() >= since + kLimit;
+  return interrupted_ || Clock::now() >= since + kAnswerLimit;
 }
 
 tl::expected<void, OutputError> KafkaOutput::Make() {
@@ -56,8 +57,8 @@ tl::expected<void, OutputError> KafkaOutput::Prepare() {
   }
   const auto since = Clock::now();
   TransactionStep step;  // once: librdkafka refuses a second start
-  if (!live_.started) step = live_.producer->Init(kTurn);
-  while (step.kind == Kind::kAgain && !GiveUp(since)) step = live_.producer->Init(kTurn);
+  if (!live_.started) step = live_.producer->Init(kCallTurn);
+  while (step.kind == Kind::kAgain && !GiveUp(since)) step = live_.producer->Init(kCallTurn);
   if (step.kind == Kind::kAgain)
     return tl::unexpected(OutputError{.error = ErrorOfInit(Who(), step)});
   if (!step.done()) {
@@ -86,7 +87,7 @@ tl::expected<void, OutputError> KafkaOutput::CheckTopic(rd_kafka_topic_t* topic,
   auto error = RD_KAFKA_RESP_ERR_NO_ERROR;
   const auto since = Clock::now();
   do {
-    error = live_.producer->Ask(topic, kTurn * 5);
+    error = live_.producer->Ask(topic, kCallTurn * 5);
   } while (error == RD_KAFKA_RESP_ERR__TIMED_OUT && !GiveUp(since));
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
   return tl::unexpected(
@@ -140,7 +141,7 @@ void KafkaOutput::LeaveOut(const WriteRequest& request) {
   if (stop_at_.empty() || std::find(left_out_.begin(), left_out_.end(), false) != left_out_.end()) {
     return;
   }
-  while (!interrupted_ && Clock::now() < now + kTurn) live_.producer->Poll(kTurn / 10);
+  while (!interrupted_ && Clock::now() < now + kCallTurn) live_.producer->Poll(kCallTurn / 10);
 }
 
 // When one record is bad the transaction is lost, but the rest is still looked at: so all that are
@@ -208,10 +209,10 @@ Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadat
   }
   const auto since = Clock::now();
   // This call cannot be resumed: its limit ends the transaction.
-  auto step = live_.producer->SendOffsets(list.get(), metadata.held.get(), kLimit);
+  auto step = live_.producer->SendOffsets(list.get(), metadata.held.get(), kAnswerLimit);
   while (step.kind == Kind::kAgain && !GiveUp(since)) {
     live_.producer->Poll(milliseconds(10));
-    step = live_.producer->SendOffsets(list.get(), metadata.held.get(), kLimit);
+    step = live_.producer->SendOffsets(list.get(), metadata.held.get(), kAnswerLimit);
   }
   if (step.done()) return {};
   if (step.kind == Kind::kFatal) return Trouble{Trouble::Of::kProducer, step};
@@ -226,7 +227,7 @@ KafkaOutput::Outcomes KafkaOutput::EndByCommit(const WriteRequest& request) {
   pending_ = Pending::kCommit;
   const auto since = Clock::now();
   for (;;) {
-    const TransactionStep step = live_.producer->Commit(kTurn);
+    const TransactionStep step = live_.producer->Commit(kCallTurn);
     switch (step.kind) {
       case Kind::kDone:
         pending_ = Pending::kNothing;
@@ -253,7 +254,7 @@ KafkaOutput::Outcomes KafkaOutput::ResolveByOffsets(const WriteRequest& request)
   if (!reader) return tl::unexpected(OutputError{.error = reader.error()});
   bool moved = true;
   for (const SourceOffset& one : request.offsets) {
-    const auto committed = (*reader)->Committed(kafka_.group, one.where, kTurn * 5);
+    const auto committed = (*reader)->Committed(kafka_.group, one.where, kCallTurn * 5);
     if (!committed) return tl::unexpected(OutputError{.error = committed.error()});
     moved = moved && committed->value_or(-1) >= NextOf(one);
   }
@@ -278,16 +279,17 @@ KafkaOutput::Outcomes KafkaOutput::EndByAbort(const WriteRequest& request, const
 tl::expected<void, OutputError> KafkaOutput::Abort(bool failed_already) {
   pending_ = Pending::kAbort;
   const auto since = Clock::now();
-  for (int before = live_.producer->Unsent(); !live_.producer->Flush(kTurn) && !GiveUp(since);) {
+  for (int before = live_.producer->Unsent();
+       !live_.producer->Flush(kCallTurn) && !GiveUp(since);) {
     const int now = live_.producer->Unsent();
     if (failed_already && now >= before) break;
     before = now;
   }
   for (;;) {
-    const TransactionStep step = live_.producer->Abort(kTurn);
+    const TransactionStep step = live_.producer->Abort(kCallTurn);
     if (step.kind == Kind::kFatal) return tl::unexpected(ProducerLost(step));
     if (step.kind == Kind::kAgain) {
-      if (GiveUp(since + kLimit))
+      if (GiveUp(since + kAnswerLimit))
         return tl::unexpected(OutputError{.error = ErrorOfSilence(Who(), "abort")});
       continue;
     }

@@ -14,16 +14,16 @@ constexpr const char* kNoPosition =
     "its id, from the header fencepost-record-id, is no position (CLUSTER/topic/partition/offset), "
     "and with record_id: position the ledger holds nothing else";
 
-bool Names(const PositionId& id, const PositionKey& key) {
+bool IsOf(const PositionId& id, const PositionKey& key) {
   return id.partition == key.where.partition && id.topic == key.where.topic &&
          id.cluster == key.cluster;
 }
 
 // The part of this id, a new one where there is none yet. Neighbours are mostly of one partition.
 std::size_t PartOf(const PositionId& id, std::vector<PositionPart>& parts, std::size_t last) {
-  if (last < parts.size() && Names(id, parts[last].key)) return last;
+  if (last < parts.size() && IsOf(id, parts[last].key)) return last;
   const auto known =
-      std::ranges::find_if(parts, [&](const PositionPart& part) { return Names(id, part.key); });
+      std::ranges::find_if(parts, [&](const PositionPart& part) { return IsOf(id, part.key); });
   const auto at = static_cast<std::size_t>(known - parts.begin());
   if (known == parts.end()) parts.push_back({.key = PositionKey::Of(id)});
   return at;

@@ -18,7 +18,7 @@ using Done = tl::expected<void, std::string>;
 using Problem = tl::unexpected<std::string>;
 
 constexpr std::int64_t kDay = 86'400;
-constexpr int kMostDigits = 9;  // of a PointInTime
+constexpr int kNanosDigits = 9;  // of a PointInTime
 
 // A length of time, and a time of day.
 struct Span {
@@ -32,7 +32,7 @@ std::int64_t InDay(std::int64_t seconds) { return ((seconds % kDay) + kDay) % kD
 
 // How many digits behind the second it takes to write them.
 int DigitsOf(std::uint32_t nanos) {
-  int digits = kMostDigits;
+  int digits = kNanosDigits;
   for (; digits > 0 && nanos % 10 == 0; nanos /= 10) --digits;
   return digits;
 }
@@ -94,7 +94,7 @@ class Times {
     if (to_.kind == CellKind::kInterval) return OfInterval(*point);
     if (to_.kind == CellKind::kTime) return OfSpan(*point, unit);
     if (to_.kind == CellKind::kDate) return OfDate(*point);
-    const int finest = unit == Conversion::kNanos ? kMostDigits : 6;
+    const int finest = unit == Conversion::kNanos ? kNanosDigits : 6;
     if (DigitsOf(point->nanos) > finest) {
       return Problem(fmt::format("has more than {} digits behind the second", finest));
     }

@@ -18,7 +18,7 @@ namespace fencepost::consumer {
 namespace {
 
 __extension__ typedef __int128 Wide;
-constexpr std::int64_t kMostDigits = 38;  // that it holds
+constexpr std::int64_t kDecimalDigits = 38;  // that it holds
 
 enum class Unfit : std::uint8_t { kTooLarge, kFraction };
 
@@ -26,7 +26,7 @@ tl::expected<Wide, Unfit> Scaled(const Decimal& decimal, int shift) {
   if (decimal.digits.empty()) return 0;
   const std::int64_t exponent = decimal.exponent + shift;
   if (exponent < 0) return tl::unexpected(Unfit::kFraction);
-  if (static_cast<std::int64_t>(decimal.digits.size()) + exponent > kMostDigits) {
+  if (static_cast<std::int64_t>(decimal.digits.size()) + exponent > kDecimalDigits) {
     return tl::unexpected(Unfit::kTooLarge);
   }
   Wide value = 0;

@@ -12,7 +12,7 @@ namespace fencepost::locking {
 namespace {
 
 constexpr std::int64_t kMaxQuarantineUntil = 9'999'999'999'999;
-constexpr std::int64_t kMaxTtl = 99'999'999;
+constexpr std::int64_t kMaxTtlMs = 99'999'999;
 
 bool IsLowerHex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -31,7 +31,7 @@ std::string Sentinel::Encode() const {
   FENCEPOST_CHECK(run_id.size() == kRunIdSize, run_id);
   FENCEPOST_CHECK(index >= 0 && index <= 9 && nodes >= 0 && nodes <= 9, store_id);
   FENCEPOST_CHECK(epoch <= kMaxEpoch && until >= 0 && until <= kMaxQuarantineUntil, store_id);
-  FENCEPOST_CHECK(max_ttl.count() >= 0 && max_ttl.count() <= kMaxTtl, store_id);
+  FENCEPOST_CHECK(max_ttl.count() >= 0 && max_ttl.count() <= kMaxTtlMs, store_id);
   return fmt::format("{}|{}|{}|{}|{:08}|{}|{:013}|{:08}", complete ? 'C' : 'F', store_id, index,
                      nodes, epoch, run_id, until, max_ttl.count());
 }

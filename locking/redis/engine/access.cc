@@ -14,7 +14,7 @@
 namespace fencepost::locking {
 namespace {
 
-Error Bad(std::string what, std::string where, std::string hint) {
+Error BadList(std::string what, std::string where, std::string hint) {
   return {"bad_options", std::move(what), std::move(where), std::move(hint)};
 }
 
@@ -52,26 +52,26 @@ bool NeedsTls(const RedisOptions& redis) {
 std::optional<Error> ProblemOf(const RedisOptions& redis) {
   const std::size_t count = redis.nodes.size();
   if (count % 2 == 0 || count > kMaxNodes) {
-    return Bad(fmt::format("{} lock nodes are listed", count), "",
-               "list 1, 3, 5 or 7 independent primaries");
+    return BadList(fmt::format("{} lock nodes are listed", count), "",
+                   "list 1, 3, 5 or 7 independent primaries");
   }
   std::map<std::string, std::string> seen;  // what is reached → as written
   for (const std::string& text : redis.nodes) {
     const auto address = ParseNodeAddress(text);
     if (!address) {
-      return Bad(address.error().what, address.error().where, address.error().hint);
+      return BadList(address.error().what, address.error().where, address.error().hint);
     }
     const auto [first, is_new] = seen.emplace(ReachedBy(*address), address->text);
     if (!is_new) {
-      return Bad(first->second == address->text
-                     ? "is listed twice"
-                     : fmt::format("is listed twice: as {} too", first->second),
-                 address->text, "list each node once; each is an independent primary");
+      return BadList(first->second == address->text
+                         ? "is listed twice"
+                         : fmt::format("is listed twice: as {} too", first->second),
+                     address->text, "list each node once; each is an independent primary");
     }
     const ConnectionOptions access = Access(redis, *address);
     if (!access.username.empty() && access.password.empty()) {
-      return Bad("a user without a password", address->text,
-                 "give the password of the user, or leave the user out");
+      return BadList("a user without a password", address->text,
+                     "give the password of the user, or leave the user out");
     }
   }
   return std::nullopt;

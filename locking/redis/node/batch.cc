@@ -27,7 +27,7 @@ void BecomeAcquired(Reply& reply) {
 
 }  // namespace
 
-void Batch::Cut() {
+void NodeBatch::Cut() {
   FENCEPOST_CHECK(runs_.empty() && replies_.empty() && ops_.size() <= kMaxBatch,
                   fmt::format("{} runs, {} ops", runs_.size(), ops_.size()));
   for (std::size_t i = 0; i < ops_.size(); ++i) {
@@ -38,11 +38,11 @@ void Batch::Cut() {
   }
 }
 
-std::span<const Op> Batch::OpsOf(const Run& run) const {
+std::span<const Op> NodeBatch::OpsOf(const Run& run) const {
   return std::span(ops_).subspan(run.first, run.count);
 }
 
-std::span<const Op> Batch::OpsForLengthening(const Run& run) {
+std::span<const Op> NodeBatch::OpsForLengthening(const Run& run) {
   const std::span<const Op> ops = OpsOf(run);
   scratch_.assign(ops.begin(), ops.end());
   for (Op& op : scratch_) op.kind = OpKind::kExtend;
@@ -50,7 +50,7 @@ std::span<const Op> Batch::OpsForLengthening(const Run& run) {
 }
 
 // What is resent after it must not follow the end of the same attempt.
-bool Batch::MayGoPlain(std::size_t run) const {
+bool NodeBatch::MayGoPlain(std::size_t run) const {
   const Run& plain = runs_[run];
   return plain.kind == OpKind::kAcquire && plain.may_go_plain && !plain.again &&
          std::none_of(runs_.begin() + static_cast<std::ptrdiff_t>(run), runs_.end(),
@@ -59,8 +59,8 @@ bool Batch::MayGoPlain(std::size_t run) const {
                       });
 }
 
-std::size_t Batch::Write(const LockOptions& options, std::string& out, PlainAcquire* plain,
-                         Now now) {
+std::size_t NodeBatch::Write(const LockOptions& options, std::string& out, PlainAcquire* plain,
+                             Now now) {
   written_.clear();
   answered_ = 0;
   std::size_t answers = 0;
@@ -85,18 +85,18 @@ std::size_t Batch::Write(const LockOptions& options, std::string& out, PlainAcqu
   return answers;
 }
 
-Batch::Call Batch::Next() const {
+NodeBatch::Call NodeBatch::Next() const {
   FENCEPOST_CHECK(answered_ < written_.size(), "an answer without a call");
   const Run& run = runs_[written_[answered_]];
   return {run.kind, run.count};
 }
 
-Batch::Run& Batch::TakeNext() {
+NodeBatch::Run& NodeBatch::TakeNext() {
   FENCEPOST_CHECK(answered_ < written_.size(), "an answer without a call");
   return runs_[written_[answered_++]];
 }
 
-tl::expected<CallHeader, std::string> Batch::OnText(std::string_view text) {
+tl::expected<CallHeader, std::string> NodeBatch::OnText(std::string_view text) {
   Run& run = TakeNext();
   const bool lengthened = run.way == Way::kLengthen;
   auto header = lengthened ? ParseCall(OpKind::kExtend, OpsForLengthening(run), text, replies_)
@@ -113,13 +113,13 @@ tl::expected<CallHeader, std::string> Batch::OnText(std::string_view text) {
   return header;
 }
 
-void Batch::OnError(ReplyCode code) { Settle(TakeNext(), code); }
+void NodeBatch::OnError(ReplyCode code) { Settle(TakeNext(), code); }
 
-bool Batch::NextIsPlain() const {
+bool NodeBatch::NextIsPlain() const {
   return answered_ < written_.size() && runs_[written_[answered_]].way == Way::kPlain;
 }
 
-const PlainAcquire::Judgement& Batch::OnPlain(PlainAcquire& plain, const LockOptions& options) {
+const PlainAcquire::Judgement& NodeBatch::OnPlain(PlainAcquire& plain, const LockOptions& options) {
   Run& run = TakeNext();
   FENCEPOST_CHECK(run.way == Way::kPlain, "a judgement of what was not asked plainly");
   const PlainAcquire::Judgement& judgement = plain.Judge(OpsOf(run), options);
@@ -141,7 +141,7 @@ const PlainAcquire::Judgement& Batch::OnPlain(PlainAcquire& plain, const LockOpt
 
 // Sorts its operations by their fates; those that are sent again become runs of their own. `run` is
 // an element of runs_, and invalid afterwards.
-void Batch::Split(Run& run, const std::vector<PlainAcquire::Fate>& fates) {
+void NodeBatch::Split(Run& run, const std::vector<PlainAcquire::Fate>& fates) {
   using Fate = PlainAcquire::Fate;
   const std::span<const Op> ops = OpsOf(run);
   scratch_.clear();
@@ -176,7 +176,7 @@ void Batch::Split(Run& run, const std::vector<PlainAcquire::Fate>& fates) {
   if (lengthened.count > 0) runs_.push_back(lengthened);
 }
 
-bool Batch::OnNoScript() {
+bool NodeBatch::OnNoScript() {
   Run& run = TakeNext();
   if (run.again) {
     Settle(run, ReplyCode::kError);
@@ -186,7 +186,7 @@ bool Batch::OnNoScript() {
   return true;
 }
 
-bool Batch::PrepareResend() {
+bool NodeBatch::PrepareResend() {
   bool overtaken = false;
   bool any = false;
   for (std::size_t i = runs_.size(); i-- > 0;) {
@@ -202,29 +202,29 @@ bool Batch::PrepareResend() {
   return any;
 }
 
-std::size_t Batch::CallsUnsettled() const {
+std::size_t NodeBatch::CallsUnsettled() const {
   return runs_.size() -
          static_cast<std::size_t>(std::ranges::count(runs_, State::kSettled, &Run::state));
 }
 
-void Batch::SettleRest(ReplyCode code) {
+void NodeBatch::SettleRest(ReplyCode code) {
   for (Run& run : runs_) {
     if (run.state != State::kSettled) Settle(run, code);
   }
 }
 
-void Batch::Settle(Run& run, ReplyCode code) {
+void NodeBatch::Settle(Run& run, ReplyCode code) {
   for (const Op& op : OpsOf(run)) replies_.push_back(ReplyTo(op, code));
   run.state = State::kSettled;
 }
 
-const std::vector<Reply>& Batch::replies() const {
+const std::vector<Reply>& NodeBatch::replies() const {
   FENCEPOST_CHECK(replies_.size() == ops_.size(),
                   fmt::format("{} replies for {} ops", replies_.size(), ops_.size()));
   return replies_;
 }
 
-void Batch::Clear() {
+void NodeBatch::Clear() {
   ops_.clear();
   runs_.clear();
   written_.clear();

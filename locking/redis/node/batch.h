@@ -19,7 +19,7 @@
 
 namespace fencepost::locking {
 
-class Batch {
+class NodeBatch {
  public:
   // Ops are taken and their replies were not handed back yet.
   [[nodiscard]] bool Active() const { return !ops_.empty(); }

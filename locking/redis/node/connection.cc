@@ -178,7 +178,7 @@ void Connection::OnBatchAnswer(const redisReply& reply) {
   }
   if (reply.type == REDIS_REPLY_ERROR) return OnBatchError(TextOf(reply));
   const bool text = reply.type == REDIS_REPLY_STRING;
-  const Batch::Call call = batch_.Next();
+  const NodeBatch::Call call = batch_.Next();
   const auto header = batch_.OnText(text ? TextOf(reply) : std::string_view());
   if (!header) {
     OnRefusal(header.error(), {});

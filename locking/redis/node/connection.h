@@ -122,7 +122,7 @@ class Connection final : private SessionPump::User {
   const Now& now_;
   Request request_ = Request::kProbe;
   Instant sent_at_{};
-  Batch batch_;
+  NodeBatch batch_;
   PlainAcquire plain_;
   Probe probe_;
   bool write_refused_ = false;  // the node lacks the script: the store is asked again after a probe

@@ -18,7 +18,7 @@ constexpr Millis kBetweenChecks{5000};
 constexpr Millis kAfterRefusal{60'000};
 constexpr std::size_t kMostUnwanted = 1000;
 
-SessionOptions SessionOf(const ConnectionOptions& options) {
+SessionOptions WatchingSession(const ConnectionOptions& options) {
   SessionOptions session = options.Session();
   session.check_every = kBetweenChecks;
   session.refusal_pause = kAfterRefusal;
@@ -30,7 +30,7 @@ SessionOptions SessionOf(const ConnectionOptions& options) {
 Subscriber::Subscriber(asio::io_context& io, ConnectionOptions options, SubscriberClient& client)
     : options_(std::move(options)),
       client_(client),
-      pump_(io, options_, SessionOf(options_), *this) {}
+      pump_(io, options_, WatchingSession(options_), *this) {}
 
 void Subscriber::Watch(const std::string& name) {
   watched_.insert(name);

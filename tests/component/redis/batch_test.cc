@@ -36,7 +36,7 @@ class BatchTest : public ::testing::Test {
     return codes;
   }
 
-  Batch batch;
+  NodeBatch batch;
   std::string wire;
 };
 

@@ -252,7 +252,7 @@ class PlainBatchTest : public PlainAcquireTest {
     EXPECT_EQ(found->round, 4);
     return found->code;
   }
-  Batch batch;
+  NodeBatch batch;
 };
 
 TEST_F(PlainBatchTest, AsksTheScriptAtOnceForTheNamesThatWereNotFree) {
