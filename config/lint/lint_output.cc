@@ -12,6 +12,7 @@
 namespace fencepost::config {
 namespace {
 
+using consumer::HeaderRules;
 using consumer::Selector;
 
 void LintGuarantee(const Values& values, Findings& findings) {
@@ -167,6 +168,12 @@ void LintKafkaOutput(const Values& values, Findings& findings) {
         values.ValuePlace("output.kafka.topic"), "loop",
         "output.kafka.topic: {} is one of kafka.topics: the pipeline would feed itself for ever",
         Shown(values, "output.kafka.topic"));
+  }
+  for (const Text& header : values.Texts("output.kafka.headers")) {
+    if (header.name != HeaderRules::kAll || header.value == HeaderRules::kDrop) continue;
+    findings.Error(header.at, "value",
+                   "output.kafka.headers: \"*\" is all of the record's own headers, which can only "
+                   "be left out: write \"*\": drop");
   }
   if (values.Find("processing.order") != nullptr &&
       values.String("processing.order") != "partition") {

@@ -36,7 +36,9 @@ inline std::vector<std::pair<std::string_view, const Text*>> OutputSelectors(con
     const bool selector = key.type == Type::kSelector || key.type == Type::kSelectors ||
                           key.type == Type::kSelectorMap;
     if (!selector || !key.path.starts_with("output.")) continue;
-    for (const Text& text : values.Texts(key.path)) selectors.emplace_back(key.path, &text);
+    for (const Text& text : values.Texts(key.path)) {
+      if (key.or_word.empty() || text.value != key.or_word) selectors.emplace_back(key.path, &text);
+    }
   }
   return selectors;
 }

@@ -290,6 +290,7 @@ class Reader {
   }
 
   bool ReadSelector(const Key& key, Text& text) {
+    if (!key.or_word.empty() && text.value == key.or_word) return true;
     auto selector = consumer::Selector::Parse(text.value);
     if (!selector) {
       const std::string path = Join(key.path, text.name);

@@ -113,7 +113,9 @@ Json Form(const Key& key) {
     case Type::kTextMap:
       return MapOf(Reference("text"));
     case Type::kSelectorMap: {
-      Json schema = MapOf(Reference("selector"));
+      Json value = Reference("selector");
+      if (!key.or_word.empty()) value = {{"anyOf", {value, {{"const", key.or_word}}}}};
+      Json schema = MapOf(std::move(value));
       if (!key.may_be_empty) schema["minProperties"] = 1;
       return schema;
     }

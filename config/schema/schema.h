@@ -50,7 +50,7 @@ struct Key {
   bool may_be_empty = false;      // lists and maps that otherwise may not
   bool secret = false;            // its value is never printed
   bool empty_text = false;        // of a text: it may be empty
-  std::string_view or_word = {};  // of a duration: stands for one without an end, kForever
+  std::string_view or_word = {};  // for a duration without an end (kForever), or for a selector
   bool or_selectors = false;      // a list of selectors may be given instead
   bool by_commas = false;         // of a list: a text may be several, with commas between
   bool lines = false;             // of a text: what ${…} puts in may have several lines

@@ -120,7 +120,12 @@ std::vector<Key> KafkaOutputKeys() {
       kafka("key", &KafkaOutputOptions::key, "The key that is written."),
       kafka("value", &KafkaOutputOptions::value, "The value that is written."),
       kafka("headers", &KafkaOutputOptions::headers,
-            "Header names, and the selector whose value each gets.", {.may_be_empty = true}),
+            "The record's own headers pass, but for those of dead letters and replays "
+            "(`fencepost-…`). Names here are set, in the place of the record's own; `NAME: drop` "
+            "leaves one out, `\"*\": drop` all.",
+            {.default_words = "the record's own",
+             .may_be_empty = true,
+             .or_word = consumer::HeaderRules::kDrop}),
       kafka("transaction_timeout", &KafkaOutputOptions::transaction_timeout,
             "A worker that dies delays `read_committed` readers for up to this long.",
             {.limits = {{"1s", "15m"}}}),

@@ -8,6 +8,7 @@ namespace fencepost::config {
 
 using consumer::Column;
 using consumer::ContentRule;
+using consumer::HeaderRules;
 using consumer::Selector;
 
 void Store(const Given& given, std::string& to) { to = given.texts.front().value; }
@@ -49,6 +50,17 @@ void Store(const Given& given, std::vector<Column>& to) {
   for (const Text& text : given.texts) to.push_back({.name = text.name, .selector = text.selector});
 }
 
+void Store(const Given& given, HeaderRules& to) {
+  to = {};
+  for (const Text& text : given.texts) {
+    if (text.value == HeaderRules::kDrop) {
+      to.dropped.push_back(text.name);
+    } else {
+      to.set.push_back({.name = text.name, .selector = text.selector});
+    }
+  }
+}
+
 void Store(const Given& given, ContentRule& to) {
   to = {.kind = ContentRule::Kind::kSelectors, .selectors = {}};
   if (given.is_list) return Store(given, to.selectors);
@@ -73,6 +85,10 @@ bool Same(const std::vector<Column>& a, const std::vector<Column>& b) {
   return std::ranges::equal(a, b, [](const Column& one, const Column& other) {
     return one.name == other.name && one.selector == other.selector;
   });
+}
+
+bool Same(const HeaderRules& a, const HeaderRules& b) {
+  return Same(a.set, b.set) && a.dropped == b.dropped;
 }
 
 bool Same(const ContentRule& a, const ContentRule& b) {

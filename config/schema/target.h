@@ -84,6 +84,7 @@ void Store(const Given& given, consumer::Selector& to);
 void Store(const Given& given, std::optional<consumer::Selector>& to);
 void Store(const Given& given, std::vector<consumer::Selector>& to);
 void Store(const Given& given, std::vector<consumer::Column>& to);
+void Store(const Given& given, consumer::HeaderRules& to);
 void Store(const Given& given, consumer::ContentRule& to);
 template <std::integral T>
 void Store(const Given& given, T& to) {
@@ -106,6 +107,7 @@ std::string TextOf(const T& value) {
 }
 
 bool Same(const std::vector<consumer::Column>& a, const std::vector<consumer::Column>& b);
+bool Same(const consumer::HeaderRules& a, const consumer::HeaderRules& b);
 bool Same(const consumer::ContentRule& a, const consumer::ContentRule& b);
 template <typename T>
 bool Same(const T& a, const T& b) {
@@ -130,6 +132,7 @@ constexpr Type TypeOf() {
   if constexpr (is_same_v<T, std::optional<Selector>>) return Type::kSelector;
   if constexpr (is_same_v<T, std::vector<Selector>>) return Type::kSelectors;
   if constexpr (is_same_v<T, std::vector<consumer::Column>>) return Type::kSelectorMap;
+  if constexpr (is_same_v<T, consumer::HeaderRules>) return Type::kSelectorMap;
   if constexpr (is_same_v<T, consumer::ContentRule>) return Type::kChoice;
   return Type::kText;
 }

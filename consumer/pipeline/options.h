@@ -276,12 +276,20 @@ struct EncodeOptions {
   RegistryOptions registry;
 };
 
+// The headers of what is written: the record's own, then those that are set. Not passed on are
+// those of dead letters and replays, of a name that is set, and those that are dropped.
+struct HeaderRules {
+  static constexpr std::string_view kDrop = "drop", kAll = "*";  // as a file says it
+  std::vector<Column> set;
+  std::vector<std::string> dropped;  // kAll: every one
+};
+
 // Records into a topic of the same cluster, in transactions with the offsets.
 struct KafkaOutputOptions {
   std::string topic;
   Selector key{.kind = Selector::Kind::kKey, .argument = "", .optional = true};
   Selector value{.kind = Selector::Kind::kValue, .argument = "", .optional = true};
-  std::vector<Column> headers;
+  HeaderRules headers;
   Millis transaction_timeout{10'000};
   Millis linger{100};  // a transaction is closed when its oldest record is this old, or when full
   int max_records = 10'000;

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,9 @@ struct TestFaults {
   int redis_nodes_down = 0;  // from the start; a majority down is ended after a minute
   int duplicate = 0;         // each given record is produced so many times more
 };
+
+// Before the name of a written record's header, as the name of a cell.
+inline constexpr std::string_view kHeaderCell = "header:";
 
 struct ExpectedRow {
   std::vector<std::pair<std::string, std::optional<std::string>>> cells;  // in any order; a subset

@@ -9,6 +9,7 @@
 
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/rows/item_values.h"
+#include "consumer/pipeline/pipeline_test.h"
 #include "consumer/record/selector.h"
 #include "locking/base/temp_folder.h"
 
@@ -182,8 +183,8 @@ class TopicOutput final : public TestOutput {
         evaluator_.Begin(ContextOf(item, worker_, value));
         TestRow row;
         std::vector<Column> cells{{"key", topic_.options_.key}, {"value", topic_.options_.value}};
-        for (const Column& header : topic_.options_.headers) {
-          cells.push_back({"header:" + header.name, header.selector});
+        for (const Column& header : topic_.options_.headers.set) {
+          cells.push_back({std::string(kHeaderCell) + header.name, header.selector});
         }
         for (const Column& cell : cells) {
           std::string text;
@@ -196,6 +197,12 @@ class TopicOutput final : public TestOutput {
             if (!json) return tl::unexpected(cell.name + ": " + json.error());
           }
           row.emplace_back(cell.name, *found ? std::optional<std::string>(text) : std::nullopt);
+        }
+        std::vector<HeaderView> passed;
+        PassHeaders(*item.record, topic_.options_.headers, passed);
+        for (const auto& [name, bytes] : passed) {
+          row.emplace_back(fmt::format("{}{}", kHeaderCell, name),
+                           bytes ? std::optional<std::string>(*bytes) : std::nullopt);
         }
         rows.push_back(std::move(row));
       }

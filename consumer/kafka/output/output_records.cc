@@ -12,7 +12,7 @@ void OutputRecords::Begin(const WriteItem& item) {
   item_ = &item;
   next_ = 0;
   count_ = CountValues(item);
-  produced_.timestamp = item.record->timestamp;
+  produced_.timestamp = item.origin != nullptr ? item.origin->timestamp : item.record->timestamp;
 }
 
 tl::expected<const OutgoingRecord*, EncodeProblem> OutputRecords::Next() {
@@ -24,13 +24,14 @@ tl::expected<const OutgoingRecord*, EncodeProblem> OutputRecords::Next() {
   if (!value) return tl::unexpected(value.error());
   produced_.key = *key;
   produced_.value = *value;
-  produced_.headers.resize(options_.headers.size());
-  headers_.resize(options_.headers.size());
+  produced_.headers.clear();
+  PassHeaders(*item_->record, options_.headers, produced_.headers);
+  headers_.resize(options_.headers.set.size());
   for (std::size_t i = 0; i < headers_.size(); ++i) {
-    const Column& column = options_.headers[i];
+    const Column& column = options_.headers.set[i];
     const Bytes header = Select(column.selector, column.name.c_str(), headers_[i]);
     if (!header) return tl::unexpected(header.error());
-    produced_.headers[i] = HeaderView{column.name, *header};
+    produced_.headers.push_back(HeaderView{column.name, *header});
   }
   return &produced_;
 }

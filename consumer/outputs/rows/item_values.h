@@ -5,11 +5,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <tl/expected.hpp>
 
 #include "consumer/outputs/output.h"
+#include "consumer/pipeline/options.h"
 #include "consumer/record/selector.h"
 
 namespace fencepost::consumer {
@@ -38,6 +40,9 @@ inline RecordContext ContextOf(const WriteItem& item, std::string_view worker,
           .worker = worker,
           .value = item.values == nullptr ? nullptr : &value};
 }
+
+// Appends those of the record's own headers that are passed on, in their order.
+void PassHeaders(const Record& record, const HeaderRules& rules, std::vector<HeaderView>& headers);
 
 // Calls visit(value) for each value until one fails. The error says which, where there are several.
 template <typename Visit>

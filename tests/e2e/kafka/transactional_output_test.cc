@@ -23,6 +23,8 @@ using fencepost::testing::TestRecord;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Optional;
+using ::testing::Pair;
 using enum WriteResult;
 
 using Outcomes = tl::expected<std::vector<WriteOutcome>, OutputError>;
@@ -124,8 +126,8 @@ class KafkaOutputOnBroker : public OnBroker {
 TEST_F(KafkaOutputOnBroker, WritesRecordsAndOffsetsInOne) {
   MakeTopics();
   options.value = *Selector::Parse("json:/v");
-  options.headers = {{"from", *Selector::Parse("offset")},
-                     {"none", *Selector::Parse("header:absent?")}};
+  options.headers.set = {{"from", *Selector::Parse("offset")},
+                         {"none", *Selector::Parse("header:absent?")}};
   input.Add("a", R"({"v":1.50})");
   input.Add("b", R"({"v":"two"})");
   input.MoveTo(17);
@@ -142,6 +144,23 @@ TEST_F(KafkaOutputOnBroker, WritesRecordsAndOffsetsInOne) {
   EXPECT_EQ(written[1].headers[1].second, std::nullopt);
   EXPECT_EQ(written[1].timestamp_ms, 1'700'000'000'001);
   EXPECT_EQ(GroupOffset(), 17);
+}
+
+TEST_F(KafkaOutputOnBroker, PassesHeadersOnInTheirOrderTwiceAndWithoutAValue) {
+  MakeTopics();
+  options.headers.set = {{"b", *Selector::Parse("=new")}};
+  input.Add("k", "v");
+  input.records.back().headers = {
+      {"a", "1"}, {"none", std::nullopt}, {"b", "old"}, {"a", ""}, {"fencepost-record-id", "o-1"}};
+  input.MoveTo(1);
+  const auto output = MakeOutput(Anyone());
+  ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)), ElementsAre(kCommitted));
+  const auto written = Committed(1);
+  ASSERT_EQ(written.size(), 1u);
+  EXPECT_THAT(
+      written[0].headers,
+      ElementsAre(Pair("a", Optional(std::string("1"))), Pair("none", std::nullopt),
+                  Pair("a", Optional(std::string())), Pair("b", Optional(std::string("new")))));
 }
 
 TEST_F(KafkaOutputOnBroker, CommitsASampleOfTheInputWithItsOffsets) {

@@ -235,12 +235,14 @@ TEST(Output, OfKafkaTakesAllItsKeys) {
 record_id: position
 processing: {order: partition, max_in_flight: 5000}
 output:
-  kafka: {topic: out, key: json:/a, value: "value?", headers: {h: header:h, c: "=x"},
+  kafka: {topic: out, key: json:/a, value: "value?",
+          headers: {h: header:h, c: "=x", gone: drop},
           transaction_timeout: 30s, linger: 20ms, max_records: 1000}
 )");
   const auto& kafka = std::get<consumer::KafkaOutputOptions>(o.output);
   EXPECT_EQ(kafka.key.Text(), "json:/a");
-  EXPECT_THAT(Names(kafka.headers), ElementsAre("h=header:h", "c==x"));
+  EXPECT_THAT(Names(kafka.headers.set), ElementsAre("h=header:h", "c==x"));
+  EXPECT_THAT(kafka.headers.dropped, ElementsAre("gone"));
   EXPECT_EQ(kafka.transaction_timeout, 30s);
   EXPECT_EQ(kafka.linger, 20ms);
   EXPECT_EQ(kafka.max_records, 1000);

@@ -88,7 +88,8 @@ std::string TypeText(const Key& key) {
     case Type::kTextMap:
       return "map of texts";
     case Type::kSelectorMap:
-      return "map of selectors";
+      return key.or_word.empty() ? "map of selectors"
+                                 : fmt::format("map of selectors, or `{}`", key.or_word);
     case Type::kChoice:
       break;
   }
@@ -188,7 +189,8 @@ tests:
 - A map or a list given as key, value or body is its JSON in the file's order; unquoted numbers,
   `true`, `false` and `null` keep their type and digits. A single value is its text.
 - The cells of `rows` have the names in `columns`; of a `statement` `$1`, `$2`, …; of
-  `output.kafka` `key`, `value`, `header:NAME`. A cell is compared as text.
+  `output.kafka` `key`, `value`, `header:NAME` (`null`: without a value, or none). A cell is
+  compared as text.
 - Retries are those of production in virtual time: a record that always fails is given up after
   `retry.give_up_after`; a service that fails for several records is waited for, and the test fails.
 - Stages of a record: `lock` (its lease is granted), `handler` (it was answered), `output` (its row

@@ -138,7 +138,7 @@ TEST(Tests, NameTheCellsOfAStatementAndOfAKafkaOutput) {
   EXPECT_EQ(told("output: {postgres: {dsn: host=b, statement: S $1 $2, args: [key, value]}}\n"),
             "\"x\" is none of $1, $2 [tests]");
   EXPECT_EQ(told("output: {kafka: {topic: b, headers: {h: key}}}\n"),
-            "\"x\" is none of key, value, header:h [tests]");
+            "\"x\" is none of key, value, header:NAME [tests]");
   EXPECT_EQ(told("guarantee: at-least-once\noutput: {stdout: {}}\n"), "");
 }
 
