@@ -65,47 +65,115 @@ std::optional<std::vector<PartitionRange>> LintTopic(OnlineLint& lint, TopicRead
   return *ranges;
 }
 
-// A topic that is written to. The right to write shows only when something is written.
-void LintTarget(OnlineLint& lint, TopicReader& reader, std::string_view key,
-                const std::string& topic) {
-  const auto ranges = reader.Ranges(topic, lint.limit);
-  if (ranges) return;
-  if (ranges.error().code == "unknown_topic") {
-    lint.Error(key, fmt::format("topic '{}' does not exist; create it, workers do not", topic));
-  } else {
-    lint.Error(key, Text(fmt::format("topic '{}'", topic), ranges.error()));
+// A topic that is written to: whether it is there (the right to write shows only when something is
+// written), and what becomes of the records' times and keys in it, which an output has from the
+// topics that are read. A role that may not describe settings does not learn that.
+struct TargetLint {
+  OnlineLint& lint;
+  TopicReader& reader;
+  consumer::KafkaAdmin& admin;
+  std::string_view key;  // of the file
+  const std::string& topic;
+  bool letters = false;
+  consumer::TopicRules to{};
+
+  void Check() {
+    if (const auto ranges = reader.Ranges(topic, lint.limit); !ranges) {
+      const bool missing = ranges.error().code == "unknown_topic";
+      return lint.Error(
+          key, missing ? fmt::format("topic '{}' does not exist; create it, workers do not", topic)
+                       : Text(fmt::format("topic '{}'", topic), ranges.error()));
+    }
+    const auto rules = admin.RulesOf(topic, lint.limit);
+    if (!rules) return;
+    to = *rules;
+    if (letters) {
+      if (to.retention && !to.own_time) TellRetention("its dead letter");
+      if (to.compacted) {
+        Tell(
+            "is compacted (cleanup.policy): it takes no dead letter without a key, and keeps the "
+            "last one of each key alone; set cleanup.policy=delete");
+      }
+      return;
+    }
+    for (const std::string& source : lint.options().kafka.topics) {
+      if (CheckAgainst(source)) return;
+    }
   }
-}
 
-// "604800000" is 7d.
-std::string RetentionText(const std::string& ms) {
-  const auto number = config::ParseDuration(ms + "ms");
-  return number ? config::DurationText(*number) : ms + " ms";
-}
+ private:
+  void Tell(std::string_view what) { lint.Warning(key, fmt::format("topic '{}' {}", topic, what)); }
+  void TellRetention(std::string_view what) {
+    Tell(
+        fmt::format("keeps records for {} (retention.ms) from the time of the record, which {} "
+                    "keeps: those of older records are deleted at once; set retention.ms=-1{}, or "
+                    "message.timestamp.type=LogAppendTime",
+                    config::DurationText(*to.retention), what,
+                    letters ? " and delete with `fencepost dlq purge`" : ""));
+  }
+  void TellBound(consumer::Millis bound, std::string_view what, std::string_view setting) {
+    Tell(
+        fmt::format("takes no record whose time is more than {} {} ({}), and its output has the "
+                    "time of the record: raise it, or set message.timestamp.type=LogAppendTime",
+                    config::DurationText(bound), what, setting));
+  }
 
-// Dead letters keep the time of their records, and Kafka's retention counts from it. A role that
-// may not describe settings learns nothing here.
-void LintRetention(OnlineLint& lint, const std::string& topic) {
-  const auto admin = consumer::KafkaAdmin::Make(lint.options().kafka);
-  if (!admin) return;
-  const auto kept = (*admin)->TopicSetting(topic, "retention.ms", lint.limit);
-  const auto time = (*admin)->TopicSetting(topic, "message.timestamp.type", lint.limit);
-  if (!kept || !time || kept->empty() || *kept == "-1" || *time == "LogAppendTime") return;
-  lint.Warning("dead_letter.topic",
-               fmt::format("topic '{}' keeps records for {} (retention.ms) from the time of the "
-                           "record, which its dead letter keeps: those of older records are "
-                           "deleted at once; set retention.ms=-1 and delete with `fencepost dlq "
-                           "purge`, or message.timestamp.type=LogAppendTime",
-                           topic, RetentionText(*kept)));
-}
+  // False: nothing to be told of the records of this one.
+  bool CheckAgainst(const std::string& source) {
+    const auto from = admin.RulesOf(source, lint.limit);
+    const auto ranges = reader.Ranges(source, lint.limit);
+    if (!from || !ranges) return false;
+    const auto less = [](const auto& bound, const auto& than) {
+      return bound && (!than || *bound < *than);
+    };
+    const bool deleted = !to.own_time && (less(to.retention, from->retention) ||
+                                          (to.retention && Older(*ranges, *to.retention)));
+    const bool refused =
+        less(to.before, from->retention) || (to.before && Older(*ranges, *to.before));
+    const bool early = less(to.after, from->after) && !from->own_time;
+    const bool keyless = to.compacted && KeysAreTaken() && Keyless(*ranges);
+    if (deleted) TellRetention("its output");
+    if (refused) TellBound(*to.before, "ago", "message.timestamp.before.max.ms");
+    if (early) TellBound(*to.after, "ahead", "message.timestamp.after.max.ms");
+    if (keyless) {
+      Tell(
+          fmt::format("is compacted (cleanup.policy) and takes no record without a key, as those "
+                      "of topic '{}' are: give output.kafka.key",
+                      source));
+    }
+    return deleted || refused || early || keyless;
+  }
+
+  [[nodiscard]] bool KeysAreTaken() const {
+    const auto* kafka = std::get_if<consumer::KafkaOutputOptions>(&lint.options().output);
+    return kafka->key.kind == consumer::Selector::Kind::kKey;
+  }
+  bool Older(const std::vector<PartitionRange>& ranges, consumer::Millis than) {
+    const auto now = locking::ReadClocks().wall.time_since_epoch();
+    const auto all = reader.Since(ranges, consumer::Millis(0), lint.limit);
+    const auto young = reader.Since(ranges, std::max(now - than, consumer::Millis(0)), lint.limit);
+    if (!all || !young) return false;
+    for (std::size_t i = 0; i < all->size(); ++i) {
+      if ((*young)[i].first > (*all)[i].first) return true;
+    }
+    return false;
+  }
+  // The newest record of a partition is.
+  bool Keyless(const std::vector<PartitionRange>& ranges) {
+    for (const PartitionRange& range : ranges) {
+      if (range.end <= range.first) continue;
+      const auto read = reader.ReadOne(range.where, range.end - 1, lint.limit);
+      if (read && *read) return !(*read)->record.key;
+    }
+    return false;
+  }
+};
 
 // Its members that are there agree on one way to share partitions. Who may not describe groups
 // learns nothing here.
-void LintGroup(OnlineLint& lint) {
+void LintGroup(OnlineLint& lint, consumer::KafkaAdmin& admin) {
   const std::string& group = lint.options().kafka.group;
-  const auto admin = consumer::KafkaAdmin::Make(lint.options().kafka);
-  if (!admin) return;
-  const auto protocol = (*admin)->GroupProtocol(group, lint.limit);
+  const auto protocol = admin.GroupProtocol(group, lint.limit);
   if (!protocol || protocol->empty() || *protocol == "range") return;
   lint.Warning("kafka.group",
                fmt::format("group '{}' has members of another kind, which share partitions by {}: "
@@ -134,13 +202,14 @@ void LintBrokers(OnlineLint& lint) {
       lint.Error("kafka.group", Text(fmt::format("group '{}'", kafka.group), committed.error()));
     }
   }
-  LintGroup(lint);
-  if (lint.options().dead_letter) {
-    LintTarget(lint, reader, "dead_letter.topic", lint.options().dead_letter->topic);
-    LintRetention(lint, lint.options().dead_letter->topic);
+  const auto admin = consumer::KafkaAdmin::Make(kafka);
+  if (!admin) return lint.Error("kafka", admin.error().Line());
+  LintGroup(lint, **admin);
+  if (const auto& letters = lint.options().dead_letter) {
+    TargetLint{lint, reader, **admin, "dead_letter.topic", letters->topic, true}.Check();
   }
   if (const auto* to = std::get_if<consumer::KafkaOutputOptions>(&lint.options().output)) {
-    LintTarget(lint, reader, "output.kafka.topic", to->topic);
+    TargetLint{lint, reader, **admin, "output.kafka.topic", to->topic}.Check();
   }
 }
 

@@ -144,8 +144,7 @@ tl::expected<std::string, Error> KafkaAdmin::GroupProtocol(const std::string& gr
   return list->groups[0].protocol;
 }
 
-tl::expected<std::string, Error> KafkaAdmin::TopicSetting(const std::string& topic,
-                                                          const std::string& name, Millis limit) {
+tl::expected<TopicRules, Error> KafkaAdmin::RulesOf(const std::string& topic, Millis limit) {
   const rdkafka::ConfigResource resource(
       rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
   rd_kafka_ConfigResource_t* one = resource.get();
@@ -163,12 +162,12 @@ tl::expected<std::string, Error> KafkaAdmin::TopicSetting(const std::string& top
     return Failed(topic, rd_kafka_err2str(error));
   }
   const auto* entries = rd_kafka_ConfigResource_configs(answers[0], &count);
+  KafkaSettings settings;
   for (std::size_t i = 0; i < count; ++i) {
-    if (name != rd_kafka_ConfigEntry_name(entries[i])) continue;
     const char* value = rd_kafka_ConfigEntry_value(entries[i]);
-    return value == nullptr ? std::string() : std::string(value);
+    if (value != nullptr) settings[rd_kafka_ConfigEntry_name(entries[i])] = value;
   }
-  return std::string();
+  return TopicRules::Of(settings);
 }
 
 tl::expected<rdkafka::PartitionList, Error> KafkaAdmin::Partitions(const std::string& topic,

@@ -10,6 +10,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/kafka/client/rdkafka_holders.h"
+#include "consumer/kafka/client/topic_rules.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
@@ -45,10 +46,9 @@ class KafkaAdmin {
   // How the members of the group share its partitions, such as "range" or "cooperative-sticky";
   // empty: it has none, or is rebalancing. Error: "kafka_admin". A mock cluster may not know this.
   tl::expected<std::string, Error> GroupProtocol(const std::string& group, Millis limit);
-  // A setting of the topic as it is in force; empty: the broker knows no such one. Error:
-  // "kafka_admin", also where the right to describe settings is missing.
-  tl::expected<std::string, Error> TopicSetting(const std::string& topic, const std::string& name,
-                                                Millis limit);
+  // What the topic's settings in force do. Error: "kafka_admin", also where the right to describe
+  // settings is missing.
+  tl::expected<TopicRules, Error> RulesOf(const std::string& topic, Millis limit);
 
  private:
   explicit KafkaAdmin(rd_kafka_t* handle) : handle_(handle) {}

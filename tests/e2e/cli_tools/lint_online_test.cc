@@ -47,6 +47,74 @@ TEST_F(LintOnline, WarnsOfADeadLetterTopicThatDeletesTheLettersOfOldRecords) {
                                                         "' keeps records for 1d (retention.ms)")));
 }
 
+TEST_F(LintOnline, WarnsOfWhatADeadLetterOrOutputTopicDoesToTimesAndKeys) {
+  struct Row {
+    std::string name;
+    KafkaConfig source, target;
+    std::vector<std::string> told;  // of an output
+    std::string letters = "";       // of dead letters
+    std::int64_t time = 0;          // of the record; 0: now
+  };
+  const std::string keeps =
+      "keeps records for 7d (retention.ms) from the time of the record, which ";
+  const std::string week = "604800000";
+  const Row rows[] = {
+      {"as-it-is", {}, {}, {}},
+      {"less",
+       {{"retention.ms", "-1"}},
+       {{"retention.ms", week}},
+       {keeps + "its output"},
+       keeps + "its dead letter"},
+      {"as-long", {{"retention.ms", week}}, {{"retention.ms", week}}, {}, keeps},
+      {"older",
+       {{"retention.ms", week}},
+       {{"retention.ms", week}},
+       {keeps + "its output"},
+       keeps,
+       1'700'000'000'000},
+      {"own-time", {}, {{"retention.ms", week}, {"message.timestamp.type", "LogAppendTime"}}, {}},
+      {"before",
+       {},
+       {{"message.timestamp.before.max.ms", "3600000"}},
+       {"takes no record whose time is more than 1h ago (message.timestamp.before.max.ms)"}},
+      {"after",
+       {},
+       {{"message.timestamp.after.max.ms", "60000"}},
+       {"takes no record whose time is more than 1m ahead (message.timestamp.after.max.ms)"}},
+      {"compacted",
+       {},
+       {{"cleanup.policy", "compact"}},
+       {"is compacted (cleanup.policy) and takes no record without a key"},
+       "is compacted (cleanup.policy): it takes no dead letter without a key"},
+  };
+  PipelineText text = ToolsText();
+  const std::string letters = text.more;
+  for (const Row& row : rows) {
+    const std::string to = fmt::format("{}-{}", name_, row.name);
+    text.topic = to + ".in";
+    Kafka().admin().CreateTopic(text.topic, 1, row.source);
+    Kafka().admin().CreateTopic(to, 1, row.target);
+    TestProducer producer(Kafka().bootstrap());
+    producer.Send({.topic = text.topic, .value = Orders::Value(1), .timestamp_ms = row.time});
+    producer.Flush();
+    text.more = letters;
+    text.output = fmt::format("output: {{kafka: {{topic: {}}}}}\n", to);
+    Use(text);
+    const std::string found = Lint();
+    for (const std::string& told : row.told) {
+      EXPECT_THAT(found, HasSubstr(fmt::format("warning: topic '{}' {}", to, told))) << row.name;
+    }
+    if (row.told.empty()) EXPECT_THAT(found, Not(HasSubstr("topic '"))) << row.name;
+    text.output.clear();
+    text.more = fmt::format("dead_letter: {{topic: {}}}\n", to);
+    Use(text);
+    const std::string dead = Lint();
+    const std::string told = fmt::format("warning: topic '{}' {}", to, row.letters);
+    EXPECT_EQ(dead.find("topic '") != dead.npos, !row.letters.empty()) << row.name << dead;
+    if (!row.letters.empty()) EXPECT_THAT(dead, HasSubstr(told)) << row.name;
+  }
+}
+
 TEST_F(LintOnline, NamesEachThingThatIsMissingAtItsKey) {
   PipelineText text = ToolsText();
   text.topic = "orders-nowhere";
