@@ -105,6 +105,9 @@ class Output {
   // The next Write of the same request writes nothing again: it goes on asking what became of the
   // transaction that was written before.
   [[nodiscard]] virtual bool OutcomePending() const { return false; }
+  // Of the last Write: which dead letter it holds back while it writes the rest, and what is
+  // needed; empty: none.
+  [[nodiscard]] virtual std::string HeldBack() const { return {}; }
   // A newer assignment: records of it are written or looked up from now on. (Write finds it in its
   // records, too.)
   virtual void OnAssignment(AssignmentEpoch /*epoch*/) {}

@@ -138,6 +138,10 @@ bool Writer::WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& an
   if (!output_->OutcomePending()) batch.began = locking::BootClock::now();
   const auto before = steady_clock::now();
   auto outcomes = WriteStep(*output_, batch.request, step);
+  if (std::string held = output_->HeldBack(); held != held_) {
+    held_ = std::move(held);
+    if (callbacks_.held) callbacks_.held(held_);
+  }
   const bool taken = Planted("interrupted_write_counts") && !WaitUnlessStopped(milliseconds(0));
   if (taken) outcomes = std::vector<WriteOutcome>(step.items.size());
   if (outcomes) {

@@ -31,6 +31,7 @@ class Writer {
   using LookedUp =
       std::function<void(std::unique_ptr<LookupBatch>, std::vector<std::optional<LedgerEntry>>)>;
   using State = std::function<void(bool up, std::string reason)>;
+  using Held = std::function<void(std::string reason)>;  // Output::HeldBack, where it changes
   using Fatal = std::function<void(Error error)>;  // it can never write again; nothing follows
 
   struct Callbacks {
@@ -38,6 +39,7 @@ class Writer {
     LookedUp looked_up;
     State state;
     Fatal fatal;
+    Held held = nullptr;
   };
 
   // `prune`: how long ledger rows are kept, and the topics; nullopt: for ever. Its `committed`
@@ -88,6 +90,7 @@ class Writer {
   const Callbacks callbacks_;
   std::array<std::string, 2> troubles_;  // by Doing; "": none
   std::optional<std::string> reason_;    // as was told last; "": up
+  std::string held_;                     // as was told last
   std::chrono::steady_clock::time_point prune_at_;
   std::chrono::steady_clock::time_point note_later_at_;  // again
   // Since the last note of them: batches, and those that were written once more for a refusal.

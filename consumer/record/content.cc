@@ -39,7 +39,7 @@ std::uint64_t DigestBytes(std::optional<std::string_view> bytes) {
   return bytes ? DigestText(JsonKind::kBytes, *bytes) : kAbsent;
 }
 
-std::uint64_t DigestRecord(const Record& record) {
+std::uint64_t DigestRecord(const Record& record, const ReplayOrigin* origin) {
   DigestOfParts parts;
   parts.AddOrdered(DigestBytes(record.KafkaKey()));
   parts.AddOrdered(DigestBytes(record.KafkaValue()));
@@ -49,17 +49,18 @@ std::uint64_t DigestRecord(const Record& record) {
     parts.AddOrdered(DigestBytes(header.name));
     parts.AddOrdered(DigestBytes(header.value));
   }
-  const std::int64_t millis = record.timestamp ? record.timestamp->count() : -1;
+  const auto& timestamp = origin != nullptr ? origin->timestamp : record.timestamp;
+  const std::int64_t millis = timestamp ? timestamp->count() : -1;
   parts.AddOrdered(static_cast<std::uint64_t>(millis));
   return parts.Value(JsonKind::kArray);
 }
 
 }  // namespace
 
-locking::ContentCrc ContentOfRecord(const Record& record) {
+locking::ContentCrc ContentOfRecord(const Record& record, const ReplayOrigin* origin) {
   static const locking::ContentCrc kMeaning =
       MeaningOf({.kind = ContentRule::Kind::kRecord, .selectors = {}});
-  return kMeaning | (DigestRecord(record) & 0xffff'ffff);
+  return kMeaning | (DigestRecord(record, origin) & 0xffff'ffff);
 }
 
 ContentDigest::ContentDigest(ContentRule rule)
@@ -70,8 +71,9 @@ ContentDigest::ContentDigest(ContentRule rule)
 }
 
 tl::expected<locking::ContentCrc, std::string> ContentDigest::Of(const Record& record,
+                                                                 const ReplayOrigin* origin,
                                                                  Evaluator& evaluator) {
-  if (rule_.kind == ContentRule::Kind::kRecord) return ContentOfRecord(record);
+  if (rule_.kind == ContentRule::Kind::kRecord) return ContentOfRecord(record, origin);
   DigestOfParts parts;
   for (const Selector& selector : rule_.selectors) {
     const auto digest = evaluator.Digest(selector);

@@ -25,16 +25,19 @@ struct ContentRule {
   std::vector<Selector> selectors;
 };
 
-// By the rule kRecord, which needs no evaluator.
-locking::ContentCrc ContentOfRecord(const Record& record);
+// By the rule kRecord, which needs no evaluator. `origin`: of a replay, with the original's time.
+locking::ContentCrc ContentOfRecord(const Record& record, const ReplayOrigin* origin = nullptr);
 
 // A digest by a rule. Its high half names the rule (and never has its highest bit set, so that it
 // is a bigint), its low half what the rule found; digests of two rules are never in conflict.
 class ContentDigest {
  public:
   explicit ContentDigest(ContentRule rule);
-  // `evaluator` has begun with the record. Error: one line, why a selector finds nothing.
-  tl::expected<locking::ContentCrc, std::string> Of(const Record& record, Evaluator& evaluator);
+  // `evaluator` has begun with the record and its origin. Error: one line, why a selector finds
+  // nothing.
+  tl::expected<locking::ContentCrc, std::string> Of(const Record& record,
+                                                    const ReplayOrigin* origin,
+                                                    Evaluator& evaluator);
 
  private:
   ContentRule rule_;

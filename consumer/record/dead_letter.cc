@@ -10,12 +10,12 @@ namespace fencepost::consumer {
 namespace header = dead_letter_header;
 
 std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view pipeline,
-                                      std::size_t max_error) {
+                                      const LetterForm& form) {
   const auto own = [](std::string_view name, std::string value) {
     return OwnedHeader(name, std::move(value));
   };
   std::vector<OwnedHeader> added{
-      own(header::kError, OneLine(letter.error, max_error)),
+      own(header::kError, OneLine(letter.error, form.max_error)),
       own(header::kErrorClass, letter.error_class),
       own(header::kPipeline, std::string(pipeline)),
       own(header::kTopic, letter.where.topic),
@@ -24,9 +24,9 @@ std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view
       own(header::kOffset,
           std::to_string(letter.origin ? letter.origin->offset : letter.record.offset)),
   };
-  if (letter.origin && letter.origin->timestamp) {
-    added.push_back(own(header::kTimestamp, std::to_string(letter.origin->timestamp->count())));
-  }
+  auto timestamp = letter.origin ? letter.origin->timestamp : std::nullopt;
+  if (!timestamp && !form.timed) timestamp = letter.record.timestamp;
+  if (timestamp) added.push_back(own(header::kTimestamp, std::to_string(timestamp->count())));
   if (!letter.record_id.empty()) added.push_back(own(header::kRecordId, letter.record_id));
   added.push_back(own(header::kAttempts, std::to_string(letter.attempts)));
   added.push_back(own(header::kFailedAt, Rfc3339(letter.failed_at)));

@@ -27,7 +27,7 @@ inline constexpr std::string_view kOffset = "fencepost-offset";
 inline constexpr std::string_view kRecordId = "fencepost-record-id";
 inline constexpr std::string_view kAttempts = "fencepost-attempts";
 inline constexpr std::string_view kFailedAt = "fencepost-failed-at";
-// Of a replay: the original's time in milliseconds, which the topic may not keep.
+// The original's time in milliseconds: of a replay, and where a topic refused it (LetterForm).
 inline constexpr std::string_view kTimestamp = "fencepost-timestamp";
 }  // namespace dead_letter_header
 
@@ -60,11 +60,17 @@ inline constexpr const char* kBadRecordHint =
 // The header fencepost-error is one line of UTF-8, and no longer than this.
 inline constexpr std::size_t kMaxErrorHeader = 1000;
 
+// What of a letter its topic takes.
+struct LetterForm {
+  std::size_t max_error = kMaxErrorHeader;  // bytes of the error's text; 0 leaves it empty
+  bool timed = true;  // false: it has the time of its publication, and its own in a header
+};
+
 using OwnedHeader = std::pair<std::string, std::string>;
 // The headers that are added. Those of an earlier dead letter (the same names) are dropped from the
-// record's own before these are added. `max_error`: bytes of the error's text; 0 leaves it empty.
+// record's own before these are added.
 std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view pipeline,
-                                      std::size_t max_error = kMaxErrorHeader);
+                                      const LetterForm& form = {});
 bool IsDeadLetterHeader(std::string_view name);
 // The last header of this name, which is the one that counts; nullopt: none, or it has no value.
 std::optional<std::string_view> FindHeader(const Record& record, std::string_view name);

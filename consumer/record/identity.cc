@@ -82,11 +82,15 @@ tl::expected<void, std::string> Identifier::Identify(const Record& record,
   if (record.encoded != nullptr && !record.encoded->problem.empty()) {
     return tl::unexpected(record.encoded->problem);
   }
+  const auto replayed = ReplayId(record);
+  const bool replay = replayed && !replayed->empty();
+  if (replay) out.origin = OriginOf(record, where.topic);
   RecordContext context;
   context.record = &record;
   context.where = &where;
+  context.origin = out.origin ? &*out.origin : nullptr;
   evaluator_.Begin(context);
-  if (const auto replayed = ReplayId(record); replayed && !replayed->empty()) {
+  if (replay) {
     if (rule_.ByPosition() && !ParsePositionId(*replayed)) {
       return tl::unexpected(
           fmt::format("no record id: the header {} is no position "
@@ -94,7 +98,6 @@ tl::expected<void, std::string> Identifier::Identify(const Record& record,
                       dead_letter_header::kRecordId));
     }
     out.id.assign(*replayed);
-    out.origin = OriginOf(record, where.topic);
   } else if (rule_.ByPosition()) {
     AppendPosition(where, record.offset, out.id);
     out.in_place = true;
@@ -102,7 +105,7 @@ tl::expected<void, std::string> Identifier::Identify(const Record& record,
     return found;
   }
   if (!StoredAsItIs(out.id)) out.id = StoredId(out.id);
-  const auto content = content_.Of(record, evaluator_);
+  const auto content = content_.Of(record, context.origin, evaluator_);
   if (!content) return tl::unexpected("no content to compare (id_content): " + content.error());
   out.crc = *content;
   return {};

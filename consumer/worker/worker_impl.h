@@ -72,7 +72,11 @@ struct Worker::Impl : SourceSink {
                  [this](bool up, std::string reason) {
                    SetPart(&WorkerCore::OnOutputState, StateOf(up, std::move(reason)));
                  },
-             .fatal = [this](Error error) { Tell(&WorkerCore::OnOutputFailed, std::move(error)); }},
+             .fatal = [this](Error error) { Tell(&WorkerCore::OnOutputFailed, std::move(error)); },
+             .held =
+                 [this](std::string reason) {
+                   SetPart(&WorkerCore::OnDeadLetterState, StateOf(true, std::move(reason)));
+                 }},
             options.max_consecutive()) {
     latest.reason = "starting";
     latest.reasons = core.reasons();

@@ -111,7 +111,7 @@ std::string LetterText(const StoredLetter& letter, LetterEffect effect) {
       Printable(letter.error_class), Printable(letter.error, 10'000), Printable(letter.attempts),
       letter.record_id.empty() ? "(none)" : Printable(letter.record_id, 600),
       Printable(letter.pipeline),
-      record.timestamp ? MomentText(locking::WallTime(*record.timestamp)) : "none",
+      letter.timestamp ? MomentText(locking::WallTime(*letter.timestamp)) : "none",
       Quoted(record.key, 10'000));
   for (const HeaderView& own : OwnHeaders(record)) {
     text += fmt::format("  header      {}: {}\n", Printable(own.name), Quoted(own.value, 10'000));
@@ -143,7 +143,7 @@ nlohmann::json LetterJson(const StoredLetter& letter, LetterEffect effect, bool 
   if (!all) return json;
   json["pipeline"] = JsonOf(letter.pipeline);
   json["timestamp"] = nullptr;
-  if (record.timestamp) json["timestamp"] = record.timestamp->count();
+  if (letter.timestamp) json["timestamp"] = letter.timestamp->count();
   json["key"] = JsonOf(record.key);
   json["value"] = JsonOf(record.value);
   json["headers"] = nlohmann::json::array();

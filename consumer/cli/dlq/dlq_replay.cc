@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/ledger_view.h"
+#include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/producer.h"
 #include "consumer/record/dead_letter.h"
 
@@ -139,27 +141,51 @@ class Replayer {
     return letter.record_id.empty() ? "of its content" : Printable(letter.record_id, 600);
   }
 
+  // Whether its topic takes the original's time. Where that is not known, its answer says so. A
+  // time of 0 is none to librdkafka.
+  bool TakesTime(const StoredLetter& letter) {
+    const std::string& topic = letter.origin.where.topic;
+    auto known = rules_.find(topic);
+    if (known == rules_.end()) {
+      const auto admin = consumer::KafkaAdmin::Make(options_.kafka);
+      const auto asked =
+          admin ? (*admin)->RulesOf(topic, kLookupLimit) : tl::unexpected(admin.error());
+      known = rules_.emplace(topic, asked.value_or(consumer::TopicRules())).first;
+    }
+    const auto now = locking::ReadClocks().wall.time_since_epoch();
+    if (!letter.timestamp) return true;
+    return letter.timestamp->count() != 0 && known->second.Takes(*letter.timestamp, now);
+  }
+
   void Send(const StoredLetter& letter, const ReplayDecision& decision) {
     const consumer::Record& record = letter.stored.record;
+    const bool timed = TakesTime(letter);
     OutgoingRecord outgoing{.topic = letter.origin.where.topic,
                             .partition = std::nullopt,
                             .key = record.key,
                             .value = record.value,
                             .headers = OwnHeaders(record),
-                            .timestamp = letter.timestamp};
+                            .timestamp = timed ? letter.timestamp : std::nullopt};
     // What fences and columns make of the original's place and time.
     const std::string partition = std::to_string(letter.origin.where.partition);
     const std::string offset = std::to_string(letter.origin.offset);
     const std::string millis =
-        letter.timestamp ? std::to_string(letter.timestamp->count()) : std::string();
+        std::to_string(letter.timestamp.value_or(consumer::Millis(0)).count());
     if (!decision.header_id.empty()) {
       outgoing.headers.push_back(HeaderView{header::kRecordId, decision.header_id});
     }
-    if (!decision.header_id.empty() && options_.identity.accept_replay_ids) {
+    const bool origin = !decision.header_id.empty() && options_.identity.accept_replay_ids;
+    if (origin) {
       outgoing.headers.push_back(HeaderView{header::kTopic, letter.origin.where.topic});
       outgoing.headers.push_back(HeaderView{header::kPartition, partition});
       outgoing.headers.push_back(HeaderView{header::kOffset, offset});
-      if (letter.timestamp) outgoing.headers.push_back(HeaderView{header::kTimestamp, millis});
+    }
+    if (letter.timestamp && (origin || !timed)) {
+      outgoing.headers.push_back(HeaderView{header::kTimestamp, millis});
+    }
+    if (!timed) {
+      fmt::print("note          {}: {} does not take its time, which is in the header {}\n",
+                 letter.at().Text(), letter.origin.where.topic, header::kTimestamp);
     }
     ++sent_;
     const auto acknowledged = [this, at = letter.at().Text()](const auto& outcome) {
@@ -185,7 +211,8 @@ class Replayer {
   std::size_t failed_ = 0;
   std::size_t repeated_ = 0;  // later letters of an id that is in this replay already
   std::set<std::string> ids_;
-  std::unique_ptr<Producer> producer_;  // first to go: its deliveries touch the rest
+  std::map<std::string, consumer::TopicRules> rules_;  // by topic
+  std::unique_ptr<Producer> producer_;                 // first to go: its deliveries touch the rest
 };
 
 }  // namespace

@@ -6,15 +6,15 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/client/admin.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::consumer {
 namespace {
 
 Error NotDelivered(std::string_view topic, rd_kafka_resp_err_t error, std::string_view why) {
-  const bool large = error == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
-  return Error{large              ? Producer::kTooLarge
-               : OfARecord(error) ? Producer::kRefused
-                                  : Producer::kFailed,
+  constexpr std::array kCodes{Producer::kFailed, Producer::kTooLarge, Producer::kTimeRefused,
+                              Producer::kRefused};
+  return Error{kCodes.at(static_cast<std::size_t>(BlameOf(error))),
                fmt::format("a record for {}: {}", topic, why), "",
                std::string(WhatToDoAbout(error))};
 }
@@ -35,10 +35,22 @@ rdkafka::Headers MakeHeaders(const std::vector<HeaderView>& headers) {
 
 }  // namespace
 
-bool OfARecord(rd_kafka_resp_err_t code) {
-  return code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ||
-         code == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE || code == RD_KAFKA_RESP_ERR_INVALID_RECORD ||
-         code == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP;
+Blame BlameOf(rd_kafka_resp_err_t code) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+      return Blame::kItsSize;
+    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
+      return Blame::kItsTime;
+    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+      return Blame::kItsContent;
+    default:
+      break;
+  }
+  // Of librdkafka 2.6 and later: another record of its batch was refused.
+  const std::string_view name = rd_kafka_err2name(code);
+  return name == "_INVALID_DIFFERENT_RECORD" ? Blame::kItsContent : Blame::kNoRecord;
 }
 
 std::string_view WhatToDoAbout(rd_kafka_resp_err_t error) {
@@ -51,12 +63,45 @@ std::string_view WhatToDoAbout(rd_kafka_resp_err_t error) {
       return "grant WRITE on the topic";
     case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
       return "grant READ on the group";
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+      return "grant IDEMPOTENT_WRITE on the cluster";
     case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
       return "raise the topic's max.message.bytes";
+    case RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS:
+    case RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+      return "start brokers, until as many replicas are in sync as the topic's min.insync.replicas";
+    case RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT:
+      return "raise the topic's message.format.version";
+    case RD_KAFKA_RESP_ERR_UNSUPPORTED_COMPRESSION_TYPE:
+      return "choose another compression.type in kafka.librdkafka";
     case RD_KAFKA_RESP_ERR__MSG_TIMED_OUT:
       return "check that the brokers are up, and that the topic exists";
     default:
       return "";
+  }
+}
+
+std::string WhyRefused(const rd_kafka_message_t* message) {
+  const std::string why = rd_kafka_err2str(message->err);
+  const char* const topic = rd_kafka_topic_name(message->rkt);
+  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+  switch (message->err) {
+    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
+      return fmt::format(
+          "{} (of {}): see message.timestamp.before.max.ms and message.timestamp.after.max.ms of "
+          "{}",
+          why, Rfc3339(std::chrono::milliseconds(rd_kafka_message_timestamp(message, &type))),
+          topic);
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+      return fmt::format("{}: see segment.bytes of {}", why, topic);
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+      // Where brokers check no schemas, this is what it means.
+      if (message->key != nullptr) return why;
+      return fmt::format(
+          "{}: it has no key, and where cleanup.policy of {} is compact, it takes none without",
+          why, topic);
+    default:
+      return why;
   }
 }
 
@@ -138,7 +183,7 @@ void Producer::OnReport(const rd_kafka_message_t* message) {
     return;
   }
   const Error error =
-      NotDelivered(rd_kafka_topic_name(message->rkt), message->err, rd_kafka_err2str(message->err));
+      NotDelivered(rd_kafka_topic_name(message->rkt), message->err, WhyRefused(message));
   {
     const std::lock_guard lock(mutex_);
     if (!first_failure_) first_failure_ = error;

@@ -30,9 +30,20 @@ struct OutgoingRecord {
   std::optional<std::chrono::milliseconds> timestamp;  // nullopt: now
 };
 
-// They speak of a record, not of the brokers. They come for a whole batch of records, of which one
-// may be to blame.
-bool OfARecord(rd_kafka_resp_err_t code);
+// Whom an error of producing is about. What is about a record comes for its whole batch, of which
+// one may be to blame.
+enum class Blame : std::uint8_t {
+  kNoRecord,   // the brokers, the topic, rights: the same record is sent until it is taken
+  kItsSize,    // the record is too large for its topic
+  kItsTime,    // the topic does not take its timestamp
+  kItsContent  // the topic does not take it for anything else
+};
+Blame BlameOf(rd_kafka_resp_err_t code);
+inline bool OfARecord(rd_kafka_resp_err_t code) { return BlameOf(code) != Blame::kNoRecord; }
+
+// Of a record that was not delivered: what the brokers say, and which of its topic's settings may
+// be meant.
+std::string WhyRefused(const rd_kafka_message_t* message);
 
 // For a person: what an error of producing asks for; empty where it says all there is to say.
 std::string_view WhatToDoAbout(rd_kafka_resp_err_t error);
@@ -51,6 +62,7 @@ class Producer {
   static constexpr const char* kFailed = "kafka_produce";
   static constexpr const char* kRefused = "kafka_record_refused";
   static constexpr const char* kTooLarge = "kafka_record_too_large";
+  static constexpr const char* kTimeRefused = "kafka_timestamp_refused";
 
   // How one record ended; called once, inside Poll, Send or Flush, on the thread that calls them.
   using OnDelivery = std::function<void(tl::expected<Offset, Error>)>;

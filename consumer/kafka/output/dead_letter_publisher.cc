@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/output/dead_letter_record.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -38,9 +37,11 @@ KafkaSettings UnbatchedSettings(const KafkaOptions& kafka) {
   return settings;
 }
 
-// Because of the record itself (too large, invalid), or of another in its batch.
-bool RejectedForContent(const Error& error) {
-  return error.code == Producer::kTooLarge || error.code == Producer::kRefused;
+// Because of the record itself, or of another in its batch.
+Blame BlameOf(const Error& error) {
+  if (error.code == Producer::kTooLarge) return Blame::kItsSize;
+  if (error.code == Producer::kTimeRefused) return Blame::kItsTime;
+  return error.code == Producer::kRefused ? Blame::kItsContent : Blame::kNoRecord;
 }
 
 }  // namespace
@@ -163,7 +164,8 @@ bool DeadLetterPublisher::Send(std::vector<Entry>& batch) {
 }
 
 void DeadLetterPublisher::SendOne(Producer& by, Entry& entry, std::size_t& out) {
-  const DeadLetterRecord record(options_.topic, entry.letter, pipeline_, entry.max_error);
+  if (times_.Cover(entry.letter.record.timestamp)) entry.form.timed = false;
+  const DeadLetterRecord record(options_.topic, entry.letter, pipeline_, entry.form);
   ++out;
   const auto sent = by.Send(
       record.outgoing(),
@@ -184,11 +186,11 @@ void DeadLetterPublisher::HandleOutcomes(std::vector<Entry> batch) {
   for (Entry& entry : batch) {
     if (*entry.outcome || Planted("refused_letter_counts")) {
       done.push_back(entry.letter.id);
-    } else if (RetryAloneOrShorter(entry)) {
+    } else if (RetryAloneOrOtherwise(entry)) {
       entry.outcome.reset();
       waiting_.push_back(std::move(entry));
     } else {
-      if (RejectedForContent(entry.outcome->error())) {
+      if (BlameOf(entry.outcome->error()) != Blame::kNoRecord) {
         refused.push_back(entry.letter.id);
       } else {
         why_down = entry.outcome->error().Line();
@@ -200,27 +202,27 @@ void DeadLetterPublisher::HandleOutcomes(std::vector<Entry> batch) {
   TellState(why_down);
 }
 
-// It goes again at once, in a smaller form than the one that was refused; false: there is none.
-bool DeadLetterPublisher::RetryAloneOrShorter(Entry& entry) const {
-  const Error& error = entry.outcome->error();
-  if (!RejectedForContent(error)) return false;
+// It goes again at once, in another form than the one that was refused; false: there is none.
+bool DeadLetterPublisher::RetryAloneOrOtherwise(Entry& entry) {
+  const Blame blame = BlameOf(entry.outcome->error());
+  if (blame == Blame::kNoRecord) return false;
   if (!std::exchange(entry.alone, true)) return true;
-  if (error.code != Producer::kTooLarge) return false;
-  const auto shorter = ShorterError(entry.letter, entry.max_error);
-  entry.max_error = shorter.value_or(kMaxErrorHeader);
-  return shorter.has_value();
+  const auto next = NextForm(entry.letter, entry.form, blame);
+  entry.form = next.value_or(LetterForm());
+  const auto& time = entry.letter.record.timestamp;
+  if (next && blame == Blame::kItsTime && time) {
+    times_.Add(*time, locking::ReadClocks().wall.time_since_epoch());
+  }
+  return next.has_value();
 }
 
 void DeadLetterPublisher::Refused(Entry entry) {
   const Error& error = entry.outcome->error();
   std::string text = "cannot be published as a dead letter: " + error.Line();
   entry.stuck.clear();
-  if (RejectedForContent(error)) {
+  if (const Blame blame = BlameOf(error); blame != Blame::kNoRecord) {
     const DeadLetterRecord record(options_.topic, entry.letter, pipeline_);
-    const std::string need = error.code == Producer::kTooLarge
-                                 ? fmt::format("raise max.message.bytes of {} to at least {}",
-                                               options_.topic, record.BatchBytes())
-                                 : fmt::format("let {} take it ({})", options_.topic, error.what);
+    const std::string need = NeedOf(record, blame, error.what);
     text = "cannot be published as a dead letter, and waits: " + need;
     entry.stuck = fmt::format("{} waits: {}",
                               SourceText(entry.letter.where, entry.letter.record.offset), need);

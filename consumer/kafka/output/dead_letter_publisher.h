@@ -6,9 +6,9 @@
 //
 // A batch that is refused for what is in it (too large, above all) does not say which letter is to
 // blame: each of its letters goes again at once, as a batch of its own, compressed as far as it
-// goes. One that is too large alone goes with less of its error's text: 200 bytes, then none. If
-// that does not help either it waits by itself, with back-off (to 30 s), for the topic's limit to
-// be raised: the others go on, and the state stays up, with a reason that says what is needed.
+// goes, and in what other forms it has (NextForm). If none is taken it waits by itself, with
+// back-off (to 30 s), for the topic's settings to be changed: the others go on, and the state stays
+// up, with a reason that says what is needed.
 //
 // A letter may be published more than once: after a lost acknowledgement. Letters of one key go to
 // one partition, in the order of Publish unless one of them had to be tried again.
@@ -30,6 +30,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/kafka/client/producer.h"
+#include "consumer/kafka/output/dead_letter_record.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/record/dead_letter.h"
@@ -68,7 +69,7 @@ class DeadLetterPublisher {
     std::chrono::steady_clock::time_point due;
     Millis backoff{0};   // 0: not refused yet
     bool alone = false;  // it was in a batch that was refused for what was in it
-    std::size_t max_error = kMaxErrorHeader;
+    LetterForm form;
     std::string stuck;  // rejected because of the record itself: what is needed; else empty
     std::optional<tl::expected<Offset, Error>> outcome;
   };
@@ -80,7 +81,7 @@ class DeadLetterPublisher {
   bool Send(std::vector<Entry>& batch);
   void SendOne(Producer& by, Entry& entry, std::size_t& out);
   void HandleOutcomes(std::vector<Entry> batch);
-  bool RetryAloneOrShorter(Entry& entry) const;
+  bool RetryAloneOrOtherwise(Entry& entry);
   void Refused(Entry entry);
   void TellState(const std::string& why_down);
   bool Stopping();
@@ -101,6 +102,7 @@ class DeadLetterPublisher {
   std::unique_ptr<Producer> producer_;
   std::unique_ptr<Producer> unbatched_;  // for those that go alone; made when the first one does
   std::vector<Entry> waiting_;           // in the order of arrival
+  RefusedTimes times_;
   std::pair<bool, std::string> told_{true, ""};
   std::thread thread_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -26,12 +28,14 @@ std::uint64_t FieldBytes(const std::optional<std::string_view>& field) {
 }  // namespace
 
 DeadLetterRecord::DeadLetterRecord(std::string_view topic, const DeadLetter& letter,
-                                   std::string_view pipeline, std::size_t max_error)
-    : added_(AddedHeaders(letter, pipeline, max_error)) {
+                                   std::string_view pipeline, LetterForm form) {
+  // librdkafka takes a time of 0 for none.
+  form.timed = form.timed && letter.record.timestamp != std::chrono::milliseconds(0);
+  added_ = AddedHeaders(letter, pipeline, form);
   outgoing_.topic = topic;
   outgoing_.key = letter.record.KafkaKey();
   outgoing_.value = letter.record.KafkaValue();
-  outgoing_.timestamp = letter.record.timestamp;
+  if (form.timed) outgoing_.timestamp = letter.record.timestamp;
   outgoing_.headers.reserve(letter.record.headers.size() + added_.size());
   for (const HeaderView& header : letter.record.headers) {
     if (IsDeadLetterHeader(header.name) && !Planted("letter_keeps_its_former_headers")) continue;
@@ -52,52 +56,63 @@ std::uint64_t DeadLetterRecord::BatchBytes() const {
   return kHeader + VarintBytes(record) + record;
 }
 
-std::optional<std::size_t> ShorterError(const DeadLetter& letter, std::size_t kept) {
-  const std::size_t now = std::min(letter.error.size(), kept);
-  if (now > kShortError) return kShortError;
-  if (now > 0) return 0;
-  return std::nullopt;
+std::optional<LetterForm> NextForm(const DeadLetter& letter, LetterForm refused, Blame blame) {
+  if (blame == Blame::kItsTime && std::exchange(refused.timed, false)) return refused;
+  const std::size_t kept = std::min(letter.error.size(), refused.max_error);
+  if (blame != Blame::kItsSize || kept == 0) return std::nullopt;
+  refused.max_error = kept > kShortError ? kShortError : 0;
+  return refused;
 }
 
-// Of a partition one letter is dealt with at a time: those behind it wait anyway.
-HeldLetters::Letter& HeldLetters::Of(const WriteItem& item) {
-  Letter& letter = letters_[*item.where];
-  if (letter.offset != item.record->offset) {
-    letter = Letter();
-    letter.offset = item.record->offset;
+std::string NeedOf(const DeadLetterRecord& letter, Blame blame, std::string_view why) {
+  const std::string_view topic = letter.outgoing().topic;
+  if (blame == Blame::kItsSize) {
+    return fmt::format("raise max.message.bytes of {} to at least {}", topic, letter.BatchBytes());
   }
-  return letter;
+  return fmt::format("let {} take it ({})", topic, why);
 }
 
-const HeldLetters::Letter* HeldLetters::Find(const WriteItem& item) const {
-  const auto found = letters_.find(*item.where);
-  if (found == letters_.end() || found->second.offset != item.record->offset) return nullptr;
-  return &found->second;
+void RefusedTimes::Add(std::chrono::milliseconds time, std::chrono::milliseconds now) {
+  if (time <= now) newest_old_ = std::max(newest_old_, time);
+  if (time > now) first_ahead_ = std::min(first_ahead_, time);
 }
 
-std::size_t HeldLetters::ErrorBytes(const WriteItem& item) const {
-  const Letter* letter = Find(item);
-  return letter == nullptr ? kMaxErrorHeader : letter->error_bytes;
+LetterForm HeldLetters::FormOf(const WriteItem& item) const {
+  const auto letter = letters_.find(PlaceOf(item));
+  LetterForm form = letter == letters_.end() ? LetterForm() : letter->second.form;
+  form.timed = form.timed && !times_.Cover(item.dead_letter->record.timestamp);
+  return form;
 }
 
-bool HeldLetters::Shorten(const WriteItem& item) {
-  const auto shorter = ShorterError(*item.dead_letter, ErrorBytes(item));
-  if (!shorter) return false;
-  Of(item).error_bytes = *shorter;
+bool HeldLetters::TryNextForm(const WriteItem& item, Blame blame) {
+  const auto next = NextForm(*item.dead_letter, FormOf(item), blame);
+  if (!next) return false;
+  letters_[PlaceOf(item)].form = *next;
+  const auto& time = item.dead_letter->record.timestamp;
+  if (blame == Blame::kItsTime && time) {
+    times_.Add(*time, locking::ReadClocks().wall.time_since_epoch());
+  }
   return true;
 }
 
-void HeldLetters::Hold(const WriteItem& item, Clock::time_point now) {
-  Letter& letter = Of(item);
+void HeldLetters::Hold(const WriteItem& item, Clock::time_point now, std::string need) {
+  Letter& letter = letters_[PlaceOf(item)];
   letter.wait = std::clamp(letter.wait * 2, kFirstWait, kMaxWait);
   letter.until = now + letter.wait;
   may_try_ = false;
-  letter.error_bytes = kMaxErrorHeader;
+  letter.form = {};
+  letter.need = std::move(need);
 }
 
-void HeldLetters::Published(const WriteItem& item) {
-  if (Find(item) != nullptr) letters_.erase(*item.where);
+std::string HeldLetters::Reason() const {
+  for (const auto& [place, letter] : letters_) {
+    if (letter.need.empty()) continue;
+    return fmt::format("{} waits: {}", SourceText(place.first, place.second), letter.need);
+  }
+  return "";
 }
+
+void HeldLetters::Published(const WriteItem& item) { letters_.erase(PlaceOf(item)); }
 
 void HeldLetters::Begin(AssignmentEpoch epoch) {
   if (epoch != 0 && std::exchange(epoch_, epoch) != epoch) letters_.clear();
@@ -105,15 +120,16 @@ void HeldLetters::Begin(AssignmentEpoch epoch) {
 }
 
 std::optional<Offset> HeldLetters::StopAt(const TopicPartition& where, Clock::time_point now) {
-  const auto found = letters_.find(where);
-  if (found == letters_.end()) return std::nullopt;
-  const Letter& letter = found->second;
-  if (letter.wait == std::chrono::milliseconds(0)) return std::nullopt;  // it was never held
-  if (letter.until <= now) {
-    if (may_try_ && !tried_) tried_ = where;
-    if (tried_ == where) return std::nullopt;
+  if (letters_.empty()) return std::nullopt;
+  for (auto at = letters_.lower_bound({where, 0}); at != letters_.end(); ++at) {
+    const auto& [place, letter] = *at;
+    if (place.first != where) break;
+    if (letter.wait == std::chrono::milliseconds(0)) continue;  // it was never held
+    if (letter.until <= now && may_try_ && !tried_) tried_ = where;
+    if (letter.until <= now && tried_ == where) continue;
+    return place.second;
   }
-  return letter.offset;
+  return std::nullopt;
 }
 
 }  // namespace fencepost::consumer

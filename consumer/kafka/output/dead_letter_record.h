@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "consumer/kafka/client/producer.h"
@@ -19,9 +21,9 @@ namespace fencepost::consumer {
 // then the added ones.
 class DeadLetterRecord {
  public:
-  // The topic and the letter must outlive it. `max_error`: bytes of the error's text.
+  // The topic and the letter must outlive it.
   DeadLetterRecord(std::string_view topic, const DeadLetter& letter, std::string_view pipeline,
-                   std::size_t max_error = kMaxErrorHeader);
+                   LetterForm form = {});
   DeadLetterRecord(const DeadLetterRecord&) = delete;
   DeadLetterRecord& operator=(const DeadLetterRecord&) = delete;
 
@@ -35,23 +37,41 @@ class DeadLetterRecord {
   OutgoingRecord outgoing_;
 };
 
-// How much of the error's text the next try keeps, where a letter was refused as too large with
-// `kept` bytes of it: 200, then nothing. nullopt: there is nothing left to shorten.
-std::optional<std::size_t> ShorterError(const DeadLetter& letter, std::size_t kept);
+// The form that is tried next, where a letter was refused in this one, alone: with less of its
+// error's text (200 bytes, then none) where it is too large, without its time where that is
+// refused. nullopt: there is none.
+std::optional<LetterForm> NextForm(const DeadLetter& letter, LetterForm refused, Blame blame);
+// What its topic needs to take it, where there is none.
+std::string NeedOf(const DeadLetterRecord& letter, Blame blame, std::string_view why);
 
-// Dead letters of the Kafka output that are refused. A letter that is too large goes again with
-// less of its error's text. One that is refused even in its shortest form is held back: what is
-// behind it in its partition waits with it, other partitions do not.
+// Times that the topic has refused: letters of those, and of what is further away, go without
+// theirs at once.
+class RefusedTimes {
+ public:
+  void Add(std::chrono::milliseconds time, std::chrono::milliseconds now);
+  [[nodiscard]] bool Cover(const std::optional<std::chrono::milliseconds>& time) const {
+    return time && (*time <= newest_old_ || *time >= first_ahead_);
+  }
+
+ private:
+  std::chrono::milliseconds newest_old_ = std::chrono::milliseconds::min();
+  std::chrono::milliseconds first_ahead_ = std::chrono::milliseconds::max();
+};
+
+// Dead letters of the Kafka output that are refused. One that is refused in each of its forms is
+// held back: what is behind it in its partition waits with it, other partitions do not.
 class HeldLetters {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // How much of the error's text this item's letter is sent with.
-  [[nodiscard]] std::size_t ErrorBytes(const WriteItem& item) const;
-  // It was refused as too large, alone. True: it has a shorter form, which is sent from now on.
-  bool Shorten(const WriteItem& item);
+  // The form in which this item's letter is sent.
+  [[nodiscard]] LetterForm FormOf(const WriteItem& item) const;
+  // It was refused, alone. True: it has another form, which is sent from now on.
+  bool TryNextForm(const WriteItem& item, Blame blame);
   // No form of it is taken: it is held for a while (100 ms, doubling up to 30 s), then sent again.
-  void Hold(const WriteItem& item, Clock::time_point now);
+  void Hold(const WriteItem& item, Clock::time_point now, std::string need);
+  // One that is held and what its topic needs; empty: none is.
+  [[nodiscard]] std::string Reason() const;
   // It is in a transaction that was committed.
   void Published(const WriteItem& item);
 
@@ -67,15 +87,16 @@ class HeldLetters {
 
  private:
   struct Letter {
-    Offset offset = 0;
-    std::size_t error_bytes = kMaxErrorHeader;
+    LetterForm form;
+    std::string need;
     std::chrono::milliseconds wait{0};
     Clock::time_point until;  // held back
   };
-  Letter& Of(const WriteItem& item);
-  [[nodiscard]] const Letter* Find(const WriteItem& item) const;
+  using Place = std::pair<TopicPartition, Offset>;
+  static Place PlaceOf(const WriteItem& item) { return {*item.where, item.record->offset}; }
 
-  std::map<TopicPartition, Letter> letters_;  // the first one of each partition that was refused
+  std::map<Place, Letter> letters_;
+  RefusedTimes times_;
   AssignmentEpoch epoch_ = 0;
   bool may_try_ = true;
   std::optional<TopicPartition> tried_;  // by this request

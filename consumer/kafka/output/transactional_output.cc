@@ -161,7 +161,7 @@ Trouble KafkaOutput::ProduceItem(const WriteItem& item, std::uint32_t index) {
   if (item.dead_letter != nullptr) {
     FENCEPOST_CHECK(live_.dead_letters != nullptr, "a dead letter without a topic for it");
     const DeadLetterRecord letter(dead_letter_topic_, *item.dead_letter, pipeline_,
-                                  held_.ErrorBytes(item));
+                                  held_.FormOf(item));
     return ProduceOne(live_.dead_letters.get(), letter.outgoing(), index);
   }
   records_.Begin(item);
@@ -306,7 +306,7 @@ std::optional<OutputError> KafkaOutput::NameTheRefused() {
   std::map<std::uint32_t, Refusal> refused;
   for (const auto& failure : live_.producer->failures()) {
     if (!OfARecord(failure.code)) continue;
-    refused.emplace(failure.item, Refusal{rd_kafka_err2str(failure.code), failure.code});
+    refused.emplace(failure.item, Refusal{failure.why, failure.code});
   }
   if (!refused.empty() && !batches_.one_by_one) {
     batches_.one_by_one = true;
@@ -321,23 +321,24 @@ std::optional<OutputError> KafkaOutput::NameTheRefused() {
   return std::nullopt;
 }
 
-// A dead letter has nowhere else to go. It is sent with less of its error's text, and at last it is
-// held back; either way the rest of the request goes on at once.
+// A dead letter has nowhere else to go. It is sent in another form, and at last it is held back;
+// either way the rest of the request goes on at once.
 std::optional<OutputError> KafkaOutput::RefusedDeadLetter(const WriteRequest& request) {
   std::optional<OutputError> error;
   for (const auto& [index, refusal] : bad_) {
     const WriteItem& item = request.items[index];
     if (item.dead_letter == nullptr) continue;
-    const bool large = refusal.code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
-    if (large && held_.Shorten(item)) {
-      batches_.one_by_one = true;  // it is known to be large
+    const Blame blame = BlameOf(refusal.code);
+    if (held_.TryNextForm(item, blame)) {
+      batches_.one_by_one |= blame == Blame::kItsSize;  // it is known to be large
       if (!error) error = ErrorOfBatch(refusal.text, dead_letter_topic_);
       continue;
     }
-    held_.Hold(item, Clock::now());
     const DeadLetterRecord letter(dead_letter_topic_, *item.dead_letter, pipeline_);
+    const std::string need = NeedOf(letter, blame, refusal.text);
+    held_.Hold(item, Clock::now(), need);
     error = ErrorOfLetter(SourceText(*item.where, item.record->offset), refusal.text,
-                          dead_letter_topic_, large ? letter.BatchBytes() : 0);
+                          dead_letter_topic_, need);
   }
   return error;
 }

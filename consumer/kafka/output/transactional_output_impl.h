@@ -59,6 +59,7 @@ class KafkaOutput final : public Output {
   [[nodiscard]] bool OutcomePending() const override {
     return pending_ == Pending::kCommit || pending_ == Pending::kUnknown;
   }
+  [[nodiscard]] std::string HeldBack() const override { return held_.Reason(); }
   void Interrupt() override {
     interrupted_ = true;
     if (encoder_ != nullptr) encoder_->Cancel();

@@ -113,7 +113,8 @@ rd_kafka_resp_err_t TransactionalProducer::Produce(rd_kafka_topic_t* topic,
 void TransactionalProducer::OnReport(const rd_kafka_message_t* message) {
   const auto tag = reinterpret_cast<std::uint64_t>(message->_private);
   if (tag >> 32 != transaction_) return;
-  failures_.push_back(Failure{static_cast<std::uint32_t>(tag), message->err});
+  failures_.push_back(Failure{static_cast<std::uint32_t>(tag), message->err,
+                              OfARecord(message->err) ? WhyRefused(message) : ""});
 }
 
 void TransactionalProducer::Poll(std::chrono::milliseconds wait) {
@@ -157,16 +158,13 @@ OutputError ErrorOfBatch(const std::string& why, const std::string& topic) {
 }
 
 OutputError ErrorOfLetter(const std::string& record, const std::string& why,
-                          const std::string& topic, std::uint64_t needed) {
+                          const std::string& topic, const std::string& need) {
   return {
       .error = {"dead_letter_failed",
                 fmt::format("the dead letter of {} is refused ({}), and its partition waits for "
                             "it",
                             record, why),
-                topic,
-                needed == 0
-                    ? "let the topic take it"
-                    : fmt::format("raise max.message.bytes of {} to at least {}", topic, needed)},
+                topic, need},
       .retry_at_once = true};
 }
 

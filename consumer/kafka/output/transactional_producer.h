@@ -54,6 +54,7 @@ class TransactionalProducer {
   struct Failure {
     std::uint32_t item = 0;
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    std::string why{};  // OfARecord: WhyRefused
   };
 
   // Error: "bad_config".
@@ -111,10 +112,10 @@ struct TransactionOwner {
 
 // A batch was refused for what is in it: its records go again at once, one by one.
 OutputError ErrorOfBatch(const std::string& why, const std::string& topic);
-// The dead letter of this record is refused alone, and waits: "dead_letter_failed". `needed`: bytes
-// that the topic must allow; 0: it is not too large. The rest goes again at once.
+// The dead letter of this record is refused alone, and waits: "dead_letter_failed". The rest goes
+// again at once.
 OutputError ErrorOfLetter(const std::string& record, const std::string& why,
-                          const std::string& topic, std::uint64_t needed);
+                          const std::string& topic, const std::string& need);
 // Transactions could not be started: retried until the operator fixes it.
 Error ErrorOfInit(const TransactionOwner& who, const TransactionStep& step);
 // No answer to a commit or an abort yet.

@@ -231,6 +231,34 @@ TEST_F(Dlq, ReplayIsADryRunUntilItIsToldToExecuteAndSendsTheRecordAsItWas) {
               ElementsAre(Pair("source", "shop"), Pair("fencepost-record-id", "o-1")));
 }
 
+TEST_F(Dlq, AReplayWhoseTimeItsTopicRefusesGoesWithoutItAndHasItInAHeader) {
+  ToolsText();
+  Kafka().admin().SetTopicConfig(name_, "message.timestamp.before.max.ms", "3600000");
+  TestRecord untimed = Dead({.id = "o-2"});
+  untimed.timestamp_ms = 0;  // it went without its time before
+  untimed.headers.emplace_back("fencepost-timestamp", "1700000000000");
+  {
+    TestProducer producer(Kafka().bootstrap());
+    producer.Send(untimed);
+    producer.Flush();
+  }
+  Bury({{.id = "o-1"}});
+  EXPECT_THAT(Call("show").output, AllOf(HasSubstr("timestamp   2023-11-14T22:13:20.000Z"),
+                                         HasSubstr("timestamp   2026-11-03T07:13:20.000Z")));
+  const Finished replay = Replay();
+  EXPECT_EQ(replay.exit_code, 0) << replay.error_output;
+  EXPECT_THAT(replay.output, AllOf(HasSubstr("note          " + dead_ + "/0/1: " + name_ +
+                                             " does not take its time, which is in the header "
+                                             "fencepost-timestamp\n"),
+                                   HasSubstr("2 replayed, 0 refused\n")));
+  const auto records = Records();
+  ASSERT_THAT(records, SizeIs(2));
+  for (const auto& [at, time] : {std::pair(0U, "1700000000000"), std::pair(1U, "1793690000000")}) {
+    EXPECT_GT(records[at].timestamp_ms, 1793690000000);
+    EXPECT_EQ(records[at].Header("fencepost-timestamp"), time);
+  }
+}
+
 TEST_F(Dlq, ARecordThatDiedIsFixedReplayedAndTakesEffectOnce) {
   ToolsText();
   Send(0, R"({"order_id":"o-1","amount":-5})");  // the table's rule refuses it

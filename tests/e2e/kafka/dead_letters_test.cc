@@ -19,6 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using fencepost::testing::ReadTopic;
+using fencepost::testing::TestRecord;
 using fencepost::testing::WaitUntil;
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -139,6 +140,51 @@ TEST_F(DeadLettersOnBroker, LoseTheirErrorsTextBeforeTheyWait) {
   EXPECT_EQ(dead[1].Header("fencepost-error"), "");
   EXPECT_EQ(dead[1].Header("own"), "1");
   EXPECT_THAT(States(), IsEmpty());
+}
+
+TEST_F(DeadLettersOnBroker, WhoseTimeIsRefusedGoWithoutItAndHaveItInAHeader) {
+  broker->admin().CreateTopic(topic, 1, {{"message.timestamp.before.max.ms", "3600000"}});
+  ASSERT_TRUE(letters->Start());
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  DeadLetter young = Letter(1, "young");
+  young.record.timestamp = now;
+  DeadLetter early = Letter(3, "of microseconds");
+  early.record.timestamp = 1'716'804'532'123'456ms;
+  letters->Publish({young, Letter(2, "old"), early});
+  ASSERT_TRUE(WaitUntil(20s, [&] { return Published().size() == 3; }));
+  std::map<std::string, TestRecord> dead;
+  for (const TestRecord& record : ReadTopic(broker->bootstrap(), topic)) {
+    dead[*record.value] = record;
+  }
+  EXPECT_EQ(dead["young"].timestamp_ms, now.count());
+  EXPECT_EQ(dead["young"].Header("fencepost-timestamp"), std::nullopt);
+  for (const auto& [value, time] :
+       {std::pair("old", "1700000000000"), std::pair("of microseconds", "1716804532123456")}) {
+    EXPECT_EQ(dead[value].Header("fencepost-timestamp"), time);
+    EXPECT_GE(dead[value].timestamp_ms, now.count());
+    EXPECT_EQ(dead[value].Header("fencepost-error"), "the receiver refused");
+  }
+  EXPECT_EQ(errors, 0);
+  EXPECT_THAT(States(), IsEmpty());
+}
+
+TEST_F(DeadLettersOnBroker, WithoutAKeyWaitForATopicThatIsCompactedAndHoldUpNobodyElse) {
+  broker->admin().CreateTopic(topic, 1, {{"cleanup.policy", "compact"}});
+  ASSERT_TRUE(letters->Start());
+  DeadLetter keyless = Letter(1, "a");
+  keyless.record.key.reset();
+  letters->Publish({keyless, Letter(2, "b")});
+  ASSERT_TRUE(WaitUntil(20s, [&] { return !Published().empty() && !States().empty(); }));
+  EXPECT_THAT(Published(), ElementsAre(2));
+  EXPECT_THAT(States().back(),
+              AllOf(StartsWith(fmt::format("up in/3/41 waits: let {} take it (", topic)),
+                    HasSubstr(fmt::format("it has no key, and where cleanup.policy of {} is "
+                                          "compact, it takes none without",
+                                          topic))));
+  broker->admin().SetTopicConfig(topic, "cleanup.policy", "delete");
+  ASSERT_TRUE(WaitUntil(60s, [&] { return Published().size() == 2; }));
+  EXPECT_EQ(States().back(), "up ");
 }
 
 TEST_F(DeadLettersOnBroker, WaitOneByOneForTheLimitThatTheyNeedAndHoldUpNobodyElse) {

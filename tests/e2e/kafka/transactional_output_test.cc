@@ -163,6 +163,51 @@ TEST_F(KafkaOutputOnBroker, PassesHeadersOnInTheirOrderTwiceAndWithoutAValue) {
                   Pair("a", Optional(std::string())), Pair("b", Optional(std::string("new")))));
 }
 
+// Each topic refuses the second of three records for itself, and says why.
+TEST_F(KafkaOutputOnBroker, NamesTheOneRecordThatItsTopicRefusesAndTheSettingOnce) {
+  struct Row {
+    const char* setting;
+    const char* value;
+    void (*spoil)(Input& input);
+    std::string why;
+  };
+  const Row rows[] = {
+      {"message.timestamp.before.max.ms", "315360000000",
+       [](Input& in) { in.records.back().timestamp = std::chrono::milliseconds(86'400'000); },
+       "Broker: Invalid timestamp (of 1970-01-02T00:00:00.000Z): see "
+       "message.timestamp.before.max.ms and message.timestamp.after.max.ms of {}"},
+      {"message.timestamp.after.max.ms", "3600000",
+       [](Input& in) {
+         in.records.back().timestamp = std::chrono::milliseconds(1'716'804'532'123'456);
+       },
+       "Broker: Invalid timestamp (of 1716804532123456 ms): see message.timestamp.before.max.ms "
+       "and message.timestamp.after.max.ms of {}"},
+      {"cleanup.policy", "compact", [](Input& in) { in.records.back().key.reset(); },
+       "Broker: Broker failed to validate record: it has no key, and where cleanup.policy of {} is "
+       "compact, it takes none without"},
+  };
+  int number = 0;
+  broker->CreateTopic(name + "-in", 2);
+  for (const Row& row : rows) {
+    options.topic = fmt::format("{}-{}", name, ++number);
+    broker->admin().CreateTopic(options.topic, 1, {{row.setting, row.value}});
+    Input three;
+    three.where = {name + "-in", 0};
+    three.Add("k", "a");
+    three.Add("k", "b");
+    row.spoil(three);
+    three.Add("k", "c");
+    const auto output = MakeOutput(Anyone(), fmt::format("w{}", number));
+    const auto refused = WriteUntilKnown(*output, three.request);
+    ASSERT_THAT(Results(refused), ElementsAre(kNotWritten, kBadRecord, kNotWritten));
+    EXPECT_EQ((*refused)[1].shown, fmt::format(fmt::runtime(row.why), options.topic));
+    EXPECT_EQ((*refused)[1].reason, DeadLetterReason::kOutput);
+    three.request.items.erase(three.request.items.begin() + 1);
+    ASSERT_THAT(Results(WriteUntilKnown(*output, three.request)),
+                ElementsAre(kCommitted, kCommitted));
+  }
+}
+
 TEST_F(KafkaOutputOnBroker, CommitsASampleOfTheInputWithItsOffsets) {
   MakeTopics();
   const auto samples = std::make_shared<LogSamples>();
@@ -343,6 +388,32 @@ TEST_F(KafkaOutputOnBroker, PutsADeadLetterIntoTheTransaction) {
   EXPECT_EQ(GroupOffset(), 2);
 }
 
+TEST_F(KafkaOutputOnBroker, PutsADeadLetterWhoseTimeIsRefusedIntoTheTransactionWithoutIt) {
+  MakeTopics();
+  dead_letter_topic = name + "-dead";
+  broker->admin().CreateTopic(dead_letter_topic, 1,
+                              {{"message.timestamp.before.max.ms", "3600000"}});
+  for (const char* value : {"a", "b"}) {
+    WriteItem& item = input.Add("k", value);
+    DeadLetter& letter = input.letters.emplace_back();
+    letter.record = input.records.back();
+    letter.where = input.where;
+    letter.error = "no /v";
+    item.dead_letter = &letter;
+  }
+  input.Add("k", "good");
+  input.MoveTo(3);
+  const auto output = MakeOutput(Anyone());
+  EXPECT_THAT(Results(WriteUntilKnown(*output, input.request)),
+              ElementsAre(kCommitted, kCommitted, kCommitted));
+  EXPECT_EQ(output->HeldBack(), "");
+  const auto dead = ReadTopic(broker->bootstrap(), dead_letter_topic);
+  ASSERT_THAT(Values(dead), ElementsAre("a", "b"));
+  EXPECT_EQ(dead[1].Header("fencepost-timestamp"), "1700000000001");
+  EXPECT_GT(dead[1].timestamp_ms, 1'764'000'000'000);
+  EXPECT_EQ(GroupOffset(), 3);
+}
+
 TEST_F(KafkaOutputOnBroker, WritesARecordThatOnlyItsCompressionBringsBelowTheLimit) {
   MakeTopics();
   const std::string value(1'500'000, 'x');
@@ -401,6 +472,9 @@ TEST_F(LargeLetterOnBroker, HoldsBackWhatIsBehindItInItsPartitionAndNothingElse)
                           "large), and its partition waits for it; raise max.message.bytes of {0} "
                           "to at least {2}",
                           dead_letter_topic, name, 30'263 + name.size() + 3)));
+  EXPECT_EQ(output->HeldBack(),
+            fmt::format("{}-in/0/1 waits: raise max.message.bytes of {} to at least {}", name,
+                        dead_letter_topic, 30'263 + name.size() + 3));
   EXPECT_THAT(Values(Committed(2)), ElementsAre("a-0", "b-0"));
   EXPECT_THAT(GroupOffsets(), ElementsAre(1, 1));
 }
@@ -415,6 +489,7 @@ TEST_F(LargeLetterOnBroker, GoesOnceItsTopicTakesIt) {
     const auto outcomes = output->Write(input.request);
     return outcomes && outcomes->at(0).result == kCommitted;
   }));
+  EXPECT_EQ(output->HeldBack(), "");
   EXPECT_THAT(Values(Committed(3)), ElementsAre("a-0", "b-0", "a-2"));
   const auto dead = ReadTopic(broker->bootstrap(), dead_letter_topic);
   ASSERT_EQ(dead.size(), 1u);

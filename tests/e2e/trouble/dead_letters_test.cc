@@ -100,6 +100,46 @@ TEST_F(DeadLetterTopic, ThatRefusesOneLetterIsNamedByAWorkerThatIsReadyAllTheSam
   ExpectAllDone(worker);
 }
 
+TEST_F(DeadLetterTopic, OfAKafkaOutputNamesTheLetterThatItRefusesAndTakesOneWithoutItsTime) {
+  PipelineText text = Text(2);
+  const std::string out = name_ + ".out";
+  Kafka().CreateTopic(out, 1);
+  Kafka().admin().CreateTopic(DeadTopic(), 1, {{"cleanup.policy", "compact"}});
+  Kafka().admin().SetTopicConfig(name_, "message.timestamp.after.max.ms", "9223372036854775807");
+  text.record_id = "position";
+  text.output = fmt::format("output: {{kafka: {{topic: {}, value: json:/order_id}}}}\n", out);
+  text.more = fmt::format("dead_letter: {{topic: {}}}\n", DeadTopic());
+  {
+    TestProducer producer(Kafka().bootstrap());
+    producer.Send(name_, 0, std::nullopt, R"({"amount":4711})");
+    producer.Send({.topic = name_,
+                   .partition = 1,
+                   .key = "k",
+                   .value = R"({"order_id":"o-1"})",
+                   .timestamp_ms = 1716804532123456});
+    producer.Send(name_, 1, "k", R"({"order_id":"o-2"})");
+    producer.Flush();
+  }
+  WorkerProcess worker(Worker(text));
+  ASSERT_TRUE(WaitUntil(seconds(30), "the letter to be named, and the others to go", [&] {
+    const auto ready = worker.Get("/ready");
+    return ready.status == 200 && Letters().size() == 1 &&
+           ready.body.find("dead letters: " + name_ + "/0/0 waits: let " + DeadTopic() +
+                           " take it (Broker: Broker failed to validate record: it has no key") !=
+               std::string::npos;
+  })) << worker.Log();
+  EXPECT_EQ(Letters()[0].Header("fencepost-timestamp"), "1716804532123456");
+  EXPECT_THAT(*Letters()[0].Header("fencepost-error"),
+              HasSubstr("message.timestamp.after.max.ms of " + out));
+  Kafka().admin().SetTopicConfig(DeadTopic(), "cleanup.policy", "delete");
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_TRUE(WaitUntil(seconds(20), "nothing more to be named", [&] {
+    return worker.Get("/ready").body.find("dead letters") == std::string::npos;
+  }));
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(Letters().size(), 2u);
+}
+
 TEST_F(DeadLetterTopic, ThatIsMissingPausesThePipelineUntilItIsCreated) {
   PipelineText text = Text(2);
   text.more = fmt::format("dead_letter: {{topic: {}}}\n", DeadTopic());

@@ -73,6 +73,7 @@ class ScriptedTable final : public Output {
   std::deque<OutputError> failures;         // of the next transactions, before anything else
   std::deque<OutputError> lookup_failures;  // of the next look-ups
   bool unknown = false;                     // too slow is without an answer
+  std::vector<std::string> held_after;      // each transaction
 
   std::set<int> committed;
   std::map<std::uint64_t, std::vector<int>> order;  // of each chain
@@ -90,6 +91,10 @@ class ScriptedTable final : public Output {
     return {};
   }
   void Interrupt() override {}
+  [[nodiscard]] std::string HeldBack() const override {
+    const auto done = static_cast<std::size_t>(transactions);
+    return done == 0 || done > held_after.size() ? "" : held_after[done - 1];
+  }
   tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
       const std::vector<std::string>& ids) override {
     if (lookup_failures.empty()) return Output::Lookup(ids);

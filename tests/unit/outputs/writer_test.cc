@@ -43,7 +43,8 @@ class WriterTest : public ::testing::Test {
                        ++looked_up_;
                      },
                  .state = [this](bool up, std::string reason) { OnState(up, std::move(reason)); },
-                 .fatal = [this](Error error) { OnState(false, "fatal: " + error.what); }}) {}
+                 .fatal = [this](Error error) { OnState(false, "fatal: " + error.what); },
+                 .held = [this](std::string why) { OnState(false, "held: " + why); }}) {}
 
   void Write(const Items& items, std::uint64_t answered = 0, Instant until = Instant::max()) {
     auto batch = std::make_unique<WriteBatch>();
@@ -109,6 +110,18 @@ class WriterTest : public ::testing::Test {
   ScriptedTable& table_;
   Writer writer_;
 };
+
+TEST_F(WriterTest, WhatItsOutputHoldsBackIsToldWhenItChanges) {
+  table_.held_after = {"", "a", "a", ""};
+  writer_.Start();
+  for (int batch = 0; batch < 5; ++batch) {
+    const Items items({{.id = batch}});
+    Write(items);
+    Results(static_cast<std::size_t>(batch) + 1);
+  }
+  writer_.Stop();
+  EXPECT_THAT(States(), ElementsAre("up", "held: a", "held: "));
+}
 
 TEST_F(WriterTest, AWriteWithoutAnAnswerIsWrittenAgainUntilItsOutcomeIsKnown) {
   table_.failures.assign(2, ScriptedTable::Failed(WriteFailure::kUnavailable, "cut off"));

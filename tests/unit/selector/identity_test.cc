@@ -77,6 +77,33 @@ TEST(Identity, OfAnAcceptedReplaySaysWhereAndWhenTheOriginalWas) {
   EXPECT_FALSE(Of(rule, record).origin);
 }
 
+// A topic may refuse the original's time: then the replay has another one, and is the same record.
+TEST(Identity, OfAnAcceptedReplayHasTheContentOfTheOriginalWhateverItsOwnTime) {
+  Record original;
+  original.offset = 3;
+  original.timestamp = std::chrono::milliseconds(5000);
+  original.value = R"({"id":"o-1"})";
+  Record replay = original;
+  replay.offset = 42;
+  replay.timestamp = std::chrono::milliseconds(9000);
+  replay.headers = {{"fencepost-record-id", "cluster-1/orders/7/3"},
+                    {"fencepost-topic", "orders"},
+                    {"fencepost-partition", "7"},
+                    {"fencepost-offset", "3"},
+                    {"fencepost-timestamp", "5000"}};
+  for (const bool by_position : {true, false}) {
+    IdentityRule rule{.accept_replay_ids = true};
+    if (!by_position) {
+      rule.record_id = Selectors({"json:/id"});
+      rule.content = {.kind = ContentRule::Kind::kSelectors,
+                      .selectors = Selectors({"offset", "timestamp"})};
+    }
+    EXPECT_EQ(Of(rule, replay).crc, Of(rule, original).crc) << by_position;
+    rule.accept_replay_ids = false;
+    EXPECT_NE(Of(rule, replay).crc, Of(rule, original).crc) << by_position;
+  }
+}
+
 TEST(Identity, OfAReplayedDeadLetterByPositionIsThePositionInItsHeader) {
   const IdentityRule rule{.accept_replay_ids = true};
   Record record;
