@@ -6,6 +6,7 @@
 
 #include "consumer/flow/flow.h"
 #include "consumer/flow/ports/retry.h"
+#include "consumer/record/done_mark.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -89,7 +90,7 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
 // The write does not decide. A mark is written only after the effect is final (PROTOCOL.md, 10), so
 // what it says is believed at once.
 void Flow::SkipDone(InFlight& in, Now now) {
-  if (locking::IsOtherContent(in.unit->done_crc(), in.identity.crc)) {
+  if (MarkIsOfOtherContent(in.unit->done_crc(), in.identity.crc)) {
     const std::string what = "its DONE mark is of other content";
     return OnConflict(in, what, what, now);
   }

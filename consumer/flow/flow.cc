@@ -33,6 +33,7 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
 Flow::~Flow() = default;
 
 void Flow::OnClusterId(std::string cluster_id) {
+  locks_.SetCluster(TagOf(cluster_id));
   identifier_ = std::make_unique<Identifier>(options_.identity, std::move(cluster_id));
 }
 

@@ -160,9 +160,13 @@ bool RecordLocks::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
     case LockEvent::Kind::kLeased:
       unit.BecomeLeased(event.token, event.takeover);
       return true;
-    case LockEvent::Kind::kDone:
-      unit.BecomeDone(traits_.write_decides ? core_->IssueToken(now) : event.token, event.crc);
+    case LockEvent::Kind::kDone: {
+      const bool elsewhere = !traits_.write_decides && IsOfAnotherCluster(event.crc, cluster_);
+      const bool decides = !traits_.write_decides && !elsewhere;
+      unit.BecomeDone(decides ? event.token : core_->IssueToken(now), event.crc, elsewhere);
+      if (elsewhere) NoteDoneElsewhere(*unit.first(), now);
       return true;
+    }
     case LockEvent::Kind::kRoundFailed: {
       if (event.contended > Nanos(0) && !Planted("contended_duplicate_waits")) {
         user_->AskLedgerWhileHeld(*unit.first(), event.contended);
@@ -211,8 +215,8 @@ void RecordLocks::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
   GiveBackFrom(in, now);
 }
 
-// Where the write decides, a mark is only a hint: the record continues without a lease, under a
-// fresh token. Elsewhere the mark decides.
+// Where the write decides, a mark is only a hint, and one of another cluster is not even that: the
+// record continues without a lease, under a fresh token. Else the mark decides.
 void RecordLocks::OnFoundDone(InFlight& in) {
   user_->CancelCall(in);
   if (Pinned(in.stage())) return;
@@ -243,6 +247,17 @@ void RecordLocks::GiveBackBehind(InFlight& in, Now now) {
 void RecordLocks::GiveBackFrom(InFlight& in, Now now) {
   BackToQueue(in, now);
   GiveBackBehind(in, now);
+}
+
+void RecordLocks::NoteDoneElsewhere(const InFlight& in, Now now) {
+  if (now.boot < next_elsewhere_note_) return;
+  next_elsewhere_note_ = now.boot + std::chrono::minutes(1);
+  user_->Note(
+      locking::Severity::kWarn, "mark_of_another_cluster",
+      "its id is marked DONE by a worker of another Kafka cluster with this pipeline's name "
+      "and lock nodes: it is processed without a lock; give each cluster's pipeline a name "
+      "or lock nodes of its own",
+      in);
 }
 
 // The lock core has counted it; which record it was is known only here.
@@ -289,11 +304,11 @@ void RecordLocks::MarkDone(InFlight& in, Now now) {
     unit.BecomeLost(Instant::min());
   }
   if (Leased(in)) {
-    core_->Done(unit.lock(), in.identity.crc, options_.remember_done, now);
+    core_->Done(unit.lock(), MarkOf(in.identity.crc, cluster_), options_.remember_done, now);
   } else if (unit.lease() == Lease::kLost) {
     core_->MarkDone({.name = unit.name(),
                      .token = unit.token(),
-                     .crc = in.identity.crc,
+                     .crc = MarkOf(in.identity.crc, cluster_),
                      .remember = options_.remember_done},
                     now);
   }

@@ -16,6 +16,7 @@
 #include "consumer/flow/state/next.h"
 #include "consumer/flow/state/work_list.h"
 #include "consumer/pipeline/observer.h"
+#include "consumer/record/done_mark.h"
 #include "locking/core/lock/lock_core.h"
 
 namespace fencepost::consumer {
@@ -49,6 +50,8 @@ class RecordLocks {
         work_(work),
         user_(user) {}
 
+  // Before the first record: whose marks count.
+  void SetCluster(ClusterTag cluster) { cluster_ = cluster; }
   // Asks for its lock. False: it waits for another record here with the same id.
   bool Lock(InFlight& record, Now now);
   // Its name is held: when a later round finds that, too, the ledger is asked again.
@@ -94,6 +97,7 @@ class RecordLocks {
   bool UpdateUnit(LockUnit& unit, const locking::LockEvent& event, Now now);
   void ContinueAfter(const locking::LockEvent& event, InFlight& record, Now now);
   void OnFoundDone(InFlight& record);
+  void NoteDoneElsewhere(const InFlight& record, Now now);
   void NoteViolation(const InFlight& record, const locking::LockEvent& event);
   [[nodiscard]] bool HandsOn(const InFlight& record, Now now);
   void EndLease(LockUnit& unit, Now now);
@@ -107,6 +111,8 @@ class RecordLocks {
   LockUnits units_;
   std::vector<InFlight*> affected_;  // OnEvent
   bool unlocked_ = false;
+  ClusterTag cluster_ = 0;
+  Instant next_elsewhere_note_;
 };
 
 }  // namespace fencepost::consumer

@@ -130,10 +130,12 @@ class Gatherer {
     auto found = reader_->ReadOne(position.where, position.offset, kPartLimit);
     if (!found) return found;
     std::string cluster;
-    if (options_.identity.ByPosition()) {
+    const bool marks = !WriteDecides(FinalityOf(options_.output), options_.identity);
+    if (options_.identity.ByPosition() || marks) {
       const auto asked = reader_->ClusterId(kPartLimit);
       if (!asked) return tl::unexpected(asked.error());
       cluster = *asked;
+      if (marks) facts_.cluster = consumer::TagOf(cluster);
       if (!*found && facts_.id.empty()) {
         facts_.id = consumer::StoredId(cluster + "/" + position.Text());
       }

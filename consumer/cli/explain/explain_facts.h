@@ -15,6 +15,7 @@
 #include "consumer/kafka/client/topic_reader.h"
 #include "consumer/outputs/output.h"
 #include "consumer/pipeline/options.h"
+#include "consumer/record/done_mark.h"
 #include "locking/base/error.h"
 #include "locking/base/types.h"
 
@@ -51,7 +52,8 @@ struct Facts {
   std::string id;  // as stored; empty: not known
   // Of the record, where it was read and has this id.
   std::optional<locking::ContentCrc> crc;
-  std::string no_id;   // the record is there, and this is why it has no id
+  std::optional<consumer::ClusterTag> cluster;  // where DONE marks count, and it was asked
+  std::string no_id;                            // the record is there, and this is why it has no id
   std::string no_row;  // likewise, why the output's columns refuse it; not known with a handler
   // Where the ledger's row is of other content: how it differs from the record of that row.
   std::optional<Told<std::vector<std::string>>> difference;

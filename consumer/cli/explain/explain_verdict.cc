@@ -36,7 +36,7 @@ class Judgement {
     for (const NodeFacts& node : facts.nodes) {
       if (node.state == NodeState::kUnreachable) continue;
       ++reached_;
-      done_ += node.state == NodeState::kDone && finality_ != Finality::kLedger ? 1 : 0;
+      done_ += MarkCounts(node) ? 1 : 0;
       if (node.state != NodeState::kHeld) continue;
       if (node.rest > Millis(0)) {
         held_ = std::max(held_, ++holders[node.token]);
@@ -75,6 +75,10 @@ class Judgement {
   }
 
  private:
+  [[nodiscard]] bool MarkCounts(const NodeFacts& node) const {
+    return node.state == NodeState::kDone && finality_ != Finality::kLedger &&
+           !(facts_.cluster && consumer::IsOfAnotherCluster(node.crc, *facts_.cluster));
+  }
   static const StoredLetter* Letter(const Facts& facts) {
     const auto* letters = Known(facts.letters);
     if (letters == nullptr) return nullptr;
@@ -284,10 +288,11 @@ class Judgement {
   }
 
   [[nodiscard]] Verdict ByMark() const {
-    const auto mark = std::ranges::find(facts_.nodes, NodeState::kDone, &NodeFacts::state);
+    const auto mark =
+        std::ranges::find_if(facts_.nodes, [this](const auto& node) { return MarkCounts(node); });
     const std::string rest = LongestRest(NodeState::kDone);
     const std::string drawn = Drawn(NodeState::kDone);
-    if (IsOther(mark->crc)) {
+    if (facts_.crc && consumer::MarkIsOfOtherContent(mark->crc, *facts_.crc)) {
       return {"id_conflict",
               fmt::format("Another record with the same id and other content is DONE (on {}, under "
                           "the token drawn {}): an id conflict.",

@@ -128,6 +128,47 @@ TEST_F(Marking, ThatIsHeardWithAnotherChecksumIsAConflict) {
   EXPECT_EQ(worker.Watermark(0), 0);
 }
 
+// Two clusters with one lock store and one pipeline name.
+TEST_F(Marking, OfAnotherClusterIsNoMarkAndIsNamed) {
+  for (const char* id : {"a", "b"}) world.MarkDone(id, MarkOf(CrcOf(id), TagOf("elsewhere")));
+  worker.Deliver(0, {"a", "b", "c"});
+  EXPECT_EQ(worker.Writes(), "a b c");
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 3);
+  ASSERT_EQ(worker.told.notes.size(), 1u);  // once a minute
+  EXPECT_TRUE(worker.told.notes.back().starts_with("mark_of_another_cluster: t/0/"))
+      << worker.told.notes.back();
+}
+
+TEST_F(MarkingSkipping, OfTheSameClusterIsOne) {
+  const ClusterTag here = TagOf("cluster");
+  world.MarkDone("a", MarkOf(CrcOf("a"), here));
+  world.MarkDone("b", MarkOf(CrcOf("b=other"), here));
+  worker.Deliver(0, {"a", "b"});
+  EXPECT_EQ(worker.Writes(), "");
+  EXPECT_EQ(worker.told.conflicts, 1);
+  EXPECT_EQ(worker.Watermark(0), 2);
+}
+
+TEST_F(Marking, NamesItsCluster) {
+  worker.Deliver(0, {"a"});
+  worker.Write();
+  const locking::ContentCrc mark = world.nodes[0].Look(LockName("p", "a"), world.now.wall).crc;
+  EXPECT_FALSE(IsOfAnotherCluster(mark, TagOf("cluster")));
+  EXPECT_TRUE(IsOfAnotherCluster(mark, TagOf("elsewhere")));
+}
+
+TEST_F(MarkingHandled, OfAnotherClusterThatIsHeardWhileHandlingBeginsAnew) {
+  worker.Deliver(0, {"a"});
+  world.MarkDone("a", MarkOf(CrcOf("a"), TagOf("elsewhere")));
+  worker.Wait(world.lock.ttl / 2);
+  worker.Handle("a");
+  worker.Handle("a");
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.told.skips_by_hint, 0);
+}
+
 TEST_F(MarkingSkipping, SkipsOneConflictAfterTheOtherOfAChain) {
   world.MarkDone("b", CrcOf("b=other"));  // heard first
   world.MarkDone("a", CrcOf("a=other"));

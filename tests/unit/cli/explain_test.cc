@@ -238,6 +238,14 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       {Changed(Marked({done, done, nothing}, consumer::FileOptions()),
                [](Facts& f) { f.crc = 0xdef; }),
        "id_conflict", "other content is DONE", "the offset is past it"},
+      {Changed(Marked({done, done, nothing}, consumer::FileOptions()),
+               [](Facts& f) {
+                 f.cluster = consumer::TagOf("here");
+                 f.nodes[0].crc = f.nodes[1].crc =
+                     consumer::MarkOf(0xabc, consumer::TagOf("there"));
+                 f.committed = std::optional<consumer::Offset>(1042);
+               }),
+       "waiting", "Nothing yet", ""},
       {Marked(Plain().nodes, consumer::FileOptions()), "done", "moves only after the write",
        "move the group's offset back"},
       {Marked(Plain().nodes, consumer::KafkaOutputOptions()), "done",

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "consumer/record/done_mark.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -340,6 +342,22 @@ TEST(Content, IsOnlyComparedByTheSameRule) {
   EXPECT_TRUE(locking::IsOtherContent(ContentOf(value, amount), ContentOf(other, amount)));
   EXPECT_FALSE(locking::IsOtherContent(ContentOf(value), ContentOf(other, amount)));
   EXPECT_FALSE(locking::IsOtherContent(ContentOf(value, none), ContentOf(other)));
+}
+
+TEST(Content, OfAMarkNamesItsClusterToo) {
+  const ContentRule none{.kind = ContentRule::Kind::kNone, .selectors = {}};
+  const ClusterTag here = TagOf("cluster-1");
+  const auto content = ContentOf("1");
+  const auto mark = MarkOf(content, here);
+  EXPECT_FALSE(IsOfAnotherCluster(mark, here));
+  EXPECT_TRUE(IsOfAnotherCluster(mark, TagOf("cluster-2")));
+  EXPECT_FALSE(MarkIsOfOtherContent(mark, content));
+  EXPECT_TRUE(MarkIsOfOtherContent(mark, ContentOf("2")));
+  EXPECT_FALSE(MarkIsOfOtherContent(mark, ContentOf("2", none))) << "by another rule";
+  for (const locking::ContentCrc without : {locking::ContentCrc{0}, content}) {
+    EXPECT_FALSE(IsOfAnotherCluster(without, here)) << "it names none";
+  }
+  EXPECT_TRUE(MarkIsOfOtherContent(content, ContentOf("2")));
 }
 
 // What is stored for years must not change by accident.
