@@ -111,6 +111,11 @@ Json Form(const Key& key) {
     case Type::kSelectors:
       return ListOf(key, Reference("selector"));
     case Type::kTextMap:
+      if (key.pairs) {
+        Json pair = MapOf(Reference("text"));
+        pair["minProperties"] = pair["maxProperties"] = 1;
+        return MapOf({{"anyOf", {Reference("text"), std::move(pair)}}});
+      }
       return MapOf(Reference("text"));
     case Type::kSelectorMap: {
       Json value = Reference("selector");

@@ -213,8 +213,10 @@ std::vector<Key> ProcessingKeys() {
           OneOf<Order>(
               {{"partition", Order::kPartition}, {"key", Order::kKey}, {"none", Order::kNone}},
               kProcessing, &ProcessingOptions::order),
-          "Which effects happen in order: those of one partition, those of one key, or none. "
-          "`output.kafka` always keeps the partition's.",
+          "Which effects happen in order: those of one partition, those of one key (records "
+          "without "
+          "one: of the partition, one after another), or none. `output.kafka` always keeps the "
+          "partition's.",
           {.basic = true}),
       processing("concurrency", &ProcessingOptions::concurrency,
                  "Calls of the handler at the same time.",

@@ -53,6 +53,7 @@ struct Key {
   std::string_view or_word = {};  // for a duration without an end (kForever), or for a selector
   bool or_selectors = false;      // a list of selectors may be given instead
   bool by_commas = false;         // of a list: a text may be several, with commas between
+  bool pairs = false;             // of a map of texts: NAME: {WORD: TEXT} is the text WORD:TEXT
   bool lines = false;             // of a text: what ${…} puts in may have several lines
   bool basic = false;             // a first pipeline may need it: the reference shows it first
   std::string same_as = {};       // the key that means the same, if it was listed before

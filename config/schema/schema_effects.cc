@@ -185,8 +185,9 @@ std::vector<Key> TableKeys(const std::string& output, bool required) {
       rows("convert", Conversions<Output>(),
            "How a column's values are read. Numbers: `d` (days), `s`, `ms`, `us` or `ns` since "
            "1970, or since midnight; `bool`. Texts: `base64`, `hex`, `decimal:SCALE` "
-           "(Debezium's). `{scale, value}`: `decimal`. Bytes of a key: `int32`, `int64`.",
-           {.check = kCheckColumn}),
+           "or `{decimal: SCALE}` (Debezium's). `{scale, value}`: `decimal`. Bytes of a key: "
+           "`int32`, `int64`.",
+           {.check = kCheckColumn, .pairs = true}),
       rows("fence_column", At(kOutput<Output>, &Output::rules, &RowRules::fence_column),
            "With `on_conflict: update`: only a higher value of `fence_by` overwrites what this "
            "column holds. It is written with `fence_by`, in `columns` or not.",

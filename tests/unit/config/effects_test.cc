@@ -133,6 +133,7 @@ output:
     dsn: dbname=shop
     table: shop.effects
     columns: {id: key, body: json:/body, version: "header:v"}
+    convert: {id: decimal:3, body: {decimal: 2}}
     on_conflict: update
     key: [id]
     fence_column: version
@@ -141,6 +142,9 @@ output:
 )");
   const auto& postgres = std::get<consumer::PostgresOptions>(o.output);
   EXPECT_EQ(postgres.table, "shop.effects");
+  EXPECT_EQ(postgres.columns[0].scale, 3);
+  EXPECT_EQ(postgres.columns[1].scale, 2);
+  EXPECT_EQ(postgres.columns[1].conversion, consumer::Conversion::kDecimal);
   EXPECT_EQ(postgres.rules.on_conflict, consumer::OnConflict::kUpdate);
   EXPECT_THAT(postgres.rules.key, ElementsAre("id"));
   EXPECT_EQ(postgres.rules.fence_column, "version");
