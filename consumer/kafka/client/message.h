@@ -18,6 +18,7 @@ enum class Meaning : std::uint8_t {
   kTopicMissing,  // the topic does not exist (yet): retried until it does
   kNoSchemas,     // the schema registry gives none: asked again until it does
   kForbidden,     // an ACL is missing: retried until the operator grants it
+  kNotJoined,     // the group does not take this member: retried until it does
   kTransient,     // ends without our doing; worth a line in the log
   kOutOfRange,    // the offset to go on from is not there any more
   kUnreadable,    // librdkafka would skip records: the pipeline must stop

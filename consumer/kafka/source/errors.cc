@@ -24,6 +24,19 @@ std::string Named(const std::string& topic, const std::string& text) {
   return topic.empty() ? fmt::format("a topic ({})", text) : fmt::format("topic '{}'", topic);
 }
 
+const char* WhyNotJoined(rd_kafka_resp_err_t error) {
+  switch (error) {
+    case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
+      return "; it has members that share partitions otherwise than by range: give the pipeline a "
+             "group of its own, or wait until they have left";
+    case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
+      return "; keep session.timeout.ms between the brokers' group.min.session.timeout.ms and "
+             "group.max.session.timeout.ms";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& text,
@@ -44,9 +57,14 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
                "start the worker again"});
     return;
   }
+  if (error == RD_KAFKA_RESP_ERR__TRANSPORT || error == RD_KAFKA_RESP_ERR__RESOLVE) {
+    broker_error = text.substr(0, text.find(" (after "));
+  }
   // librdkafka counts the address that it began with and the broker behind it as two.
   const std::string plain =
-      error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN ? "all brokers are unreachable" : text;
+      error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN
+          ? "all brokers are unreachable" + (broker_error.empty() ? "" : " (" + broker_error + ")")
+          : text;
   const std::string all = (topic.empty() ? plain : fmt::format("{}: {}", topic, plain)) +
                           LoginHint(error, options.sasl_mechanism, rd_kafka_version());
   switch (const Meaning meaning = MeaningOf(error)) {
@@ -72,6 +90,10 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
                   fmt::format("{}; grant READ on the topic and on group '{}'", all, options.group));
       return;
     default:
+      if (text.starts_with("JoinGroup failed")) {
+        health.SetTrouble(Meaning::kNotJoined, "",
+                          fmt::format("group '{}': {}{}", options.group, all, WhyNotJoined(error)));
+      }
       health.Note(locking::Severity::kWarn, EventName("kafka_", rd_kafka_err2name(error)), all);
       return;
   }

@@ -81,8 +81,8 @@ void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
   observer->OnRebalance(RebalanceEvent::kAssigned);
   observer->OnRebalanceTook(std::chrono::duration_cast<Nanos>(Clock::now() - began));
   rebalance_began.reset();
-  for (const Meaning kind :
-       {Meaning::kTopicMissing, Meaning::kForbidden, Meaning::kBrokersAway, Meaning::kOutOfRange}) {
+  for (const Meaning kind : {Meaning::kTopicMissing, Meaning::kForbidden, Meaning::kBrokersAway,
+                             Meaning::kOutOfRange, Meaning::kNotJoined}) {
     health.ClearTrouble(kind);
   }
   TellJoined();

@@ -138,6 +138,7 @@ struct KafkaSource::Impl {
   std::chrono::milliseconds turn{10};  // how long the next record is waited for
   Clock::time_point next_second;
   Clock::time_point next_question;
+  std::string broker_error;  // of the connection to a broker, the last one
   bool cluster_id_told = false;
   bool rejoin = false;
   bool resubscribed = false;             // by Rejoin, and not assigned anything since
