@@ -2,6 +2,8 @@
 // flow.cc (Do).
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "consumer/flow/flow.h"
 #include "locking/base/check.h"
 
@@ -51,6 +53,14 @@ void Flow::JoinChain(InFlight& in) {
   OrderChain& chain = options_.order == Order::kKey ? chains_.Of(in.record.partition, in.record.key)
                                                     : in.assignment->chain;
   chain.Join(in);
+  const bool waits = options_.order == Order::kKey && !in.record.key && in.chain_before != nullptr;
+  const bool many = std::cmp_greater(in_flight(), tuning_.concurrency);
+  if (!waits || !many || !options_.handler.outside() || std::exchange(told_keyless_, true)) return;
+  Note(locking::Severity::kWarn, "keyless_records",
+       fmt::format("records without a key are handled one after another, as those of one key are; "
+                   "with processing.order: none {} at a time",
+                   tuning_.concurrency),
+       in);
 }
 
 }  // namespace fencepost::consumer
