@@ -1,15 +1,25 @@
 #include "consumer/decode/wire_format.h"
 
+#include <fmt/format.h>
+
 namespace fencepost::consumer {
 
 tl::expected<WireMessage, std::string> ParseWireFormat(std::string_view bytes) {
   constexpr std::size_t kHeader = 5;
   if (bytes.empty())
     return tl::unexpected<std::string>("is empty: it is not in a schema registry's format");
+  if (bytes[0] == '\x03' || bytes[0] == '\x01') {
+    return tl::unexpected(fmt::format(
+        "begins with byte {}, as {} does: only the magic byte 0 and an id of 4 bytes are read",
+        static_cast<int>(bytes[0]),
+        bytes[0] == '\x03' ? "the AWS Glue Schema Registry's format"
+                           : "a schema registry's format with a GUID"));
+  }
   if (bytes[0] != '\0') {
     return tl::unexpected<std::string>(
         "does not begin with the magic byte of a schema registry (0): it was written without one, "
-        "or by other means");
+        "or its schema id is in a header (apicurio.value.globalId, __value_schema_id), which is "
+        "not read");
   }
   if (bytes.size() < kHeader) {
     return tl::unexpected<std::string>(

@@ -24,7 +24,10 @@ SchemaCache::~SchemaCache() {
 const SchemaCache::Known* SchemaCache::Find(std::uint32_t id) {
   if (id == 0 || id > std::numeric_limits<std::int32_t>::max()) {
     impossible_.problem = fmt::format(
-        "the schema registry can have no schema id {}: ids go from 1 to 2147483647", id);
+        "the schema registry can have no schema id {}: ids go from 1 to 2147483647{}", id,
+        id == 0 ? ", in 4 bytes (an id of 8, as Apicurio may write it, begins with 0: let its "
+                  "serializer write 4)"
+                : "");
     return &impossible_;
   }
   const auto found = known_.find(id);

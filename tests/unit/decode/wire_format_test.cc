@@ -18,6 +18,9 @@ TEST(WireFormat, IsAZeroAnIdAndThePayload) {
   EXPECT_EQ(message->payload, "abc");
   EXPECT_THAT(ParseWireFormat("").error(), ::testing::HasSubstr("is empty"));
   EXPECT_THAT(ParseWireFormat("{}").error(), ::testing::HasSubstr("magic byte"));
+  EXPECT_THAT(ParseWireFormat("{}").error(), ::testing::HasSubstr("apicurio.value.globalId"));
+  EXPECT_THAT(ParseWireFormat("\x03\x01 of 16 bytes").error(), ::testing::HasSubstr("AWS Glue"));
+  EXPECT_THAT(ParseWireFormat("\x01 of 16 bytes").error(), ::testing::HasSubstr("with a GUID"));
   EXPECT_THAT(ParseWireFormat(std::string_view("\0\0\0\1", 4)).error(),
               ::testing::HasSubstr("ends within the header"));
 }
