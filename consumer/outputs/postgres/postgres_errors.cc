@@ -187,7 +187,8 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
     hint = kCompare;
   } else if (failure.kind == PgFailure::Kind::kConnection) {
     hint =
-        "check that PostgreSQL runs, the address, user and database of the dsn, and the password";
+        "check that PostgreSQL runs, the address, user and database of the dsn, and the password "
+        "(a changed one needs a restart)";
   }
   return {.error = {.code = std::move(code),
                     .what = failure.Shown(),
