@@ -1,6 +1,7 @@
 // The schema registry's answers, good and bad, from a server that says what the test wants.
 #include <atomic>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 
@@ -9,6 +10,7 @@
 
 #include "consumer/decode/registry/registry_decoder.h"
 #include "consumer/decode/registry/schema_cache.h"
+#include "tests/support/certificates.h"
 #include "tests/support/process.h"
 #include "tests/support/stub_server.h"
 
@@ -298,6 +300,37 @@ TEST_F(Registry, WhatCannotBeDecodedKeepsItsBytesAndSaysWhy) {
   EXPECT_EQ(decoder->Decode({&tombstone, 1}), 1u);
   EXPECT_EQ(tombstone.value, std::nullopt);
   EXPECT_EQ(tombstone.encoded->problem, "");
+}
+
+TEST(RegistryOverTls, WhoseCertificateIsNotOfTheCaOrNotForItsNameIsNotAsked) {
+  const testing::Certificates made("IP:127.0.0.1");
+  const testing::Certificates others;
+  const testing::TempDir folder;
+  std::filesystem::create_directories(folder.File("schemas/ids"));
+  (void)folder.Write("schemas/ids/7", R"({"schema":"\"string\""})");
+  const int port = testing::FreePort();
+  testing::Process server({.argv = {"openssl", "s_server", "-WWW", "-accept", std::to_string(port),
+                                    "-key", made.key(), "-cert", made.certificate()},
+                           .directory = folder.path().string()});
+  const auto schema = [&](const std::string& host, const std::string& ca) -> std::string {
+    SchemaCache cache({.url = fmt::format("https://{}:{}", host, port),
+                       .username = "",
+                       .password = "",
+                       .tls_ca = ca},
+                      kQuick);
+    const SchemaCache::Known* known = nullptr;
+    std::string trouble;
+    Soon("the schema, or a trouble that is not that the server starts", [&] {
+      known = cache.Find(7);
+      trouble = cache.Trouble();
+      return known != nullptr || (!trouble.empty() && trouble.find("connect") == trouble.npos);
+    });
+    return known != nullptr ? known->problem + "got it" : trouble;
+  };
+  EXPECT_EQ(schema("127.0.0.1", made.ca()), "got it");
+  EXPECT_THAT(schema("127.0.0.1", others.ca()), HasSubstr("certificate"));
+  EXPECT_THAT(schema("127.0.0.1", ""), HasSubstr("certificate")) << "the system's CAs";
+  EXPECT_THAT(schema("localhost", made.ca()), HasSubstr("localhost"));
 }
 
 TEST_F(Registry, IsNotNeededForJsonSchema) {

@@ -272,24 +272,27 @@ TEST_F(ExecHandler, WaitsLongerEachTimeAProcessDies) {
   EXPECT_THAT(notes[3], HasSubstr("in 800 ms"));
 }
 
-TEST_F(ExecHandler, KillsAProcessThatOverrunsTheTimeoutWithItsChildren) {
+TEST_F(ExecHandler, LeavesNoChildOfAProcessThatOverrunsTheTimeoutOrEnds) {
   StartPython(
       fmt::format("if value:\n"
                   "    child = subprocess.Popen(['sleep', '1000'])\n"
                   "    with open('{0}.new', 'w') as file: file.write(str(child.pid))\n"
                   "    os.rename('{0}.new', '{0}')\n"
-                  "    signal.pause()\n"
+                  "    os._exit(3) if value == 3 else signal.pause()\n"
                   "reply('{{\"value\": 1}}')",
                   dir_.File("child")));
-  EXPECT_EQ(ValueOf("0"), "1");  // it is up
-  EXPECT_EQ(Told({.value = "1", .timeout = 2s}), "timeout, again: no answer within 2000 ms");
-  ASSERT_TRUE(Exists("child"));
-  const int child = std::stoi(ReadFile(dir_.File("child")));
-  EXPECT_TRUE(WaitUntil(10s, [&] {
-    return ReadFile(fmt::format("/proc/{}/cmdline", child)).find("sleep") == std::string::npos;
-  }));
+  const std::map<std::string, std::string> ways = {
+      {"1", "timeout, again: no answer within 2000 ms"}, {"3", "exec, again: the process ended"}};
+  for (const auto& [value, failure] : ways) {
+    EXPECT_EQ(ValueOf("0"), "1");  // it is up
+    EXPECT_THAT(Told({.value = value, .timeout = 2s}), StartsWith(failure));
+    const int child = std::stoi(ReadFile(dir_.File("child")));
+    EXPECT_TRUE(WaitUntil(10s, [&] {
+      return ReadFile(fmt::format("/proc/{}/cmdline", child)).find("sleep") == std::string::npos;
+    })) << value;
+  }
   EXPECT_EQ(ValueOf("0"), "1");
-  EXPECT_EQ(recorder_.handled(), 3);
+  EXPECT_EQ(recorder_.handled(), 5);
 }
 
 TEST_F(ExecHandler, KillsTheProcessOfACallThatIsCancelled) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "tests/component/handlers/runner_fixture.h"
+#include "tests/support/certificates.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -9,8 +10,6 @@ namespace {
 using fencepost::testing::FreePort;
 using fencepost::testing::Process;
 using fencepost::testing::RequireWithin;
-using fencepost::testing::RunToEnd;
-using fencepost::testing::TempDir;
 using fencepost::testing::WaitUntil;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -19,16 +18,11 @@ using ::testing::StartsWith;
 
 class HttpHandlerOverTls : public RunnerFixture {
  protected:
-  HttpHandlerOverTls() : certificate_(dir_.File("cert.pem")), port_(FreePort()) {
-    const auto made =
-        RunToEnd({.argv = {"openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
-                           "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
-                           "-keyout", dir_.File("key.pem"), "-out", certificate_}});
-    if (made.exit_code != 0) throw std::runtime_error(made.output);
+  HttpHandlerOverTls() : port_(FreePort()) {
     // It gives back what is sent to it, and prints every frame.
     server_ = std::make_unique<Process>(testing::ProcessOptions{
         .argv = {"nghttpd", "--echo-upload", "--verbose", "--address=127.0.0.1",
-                 std::to_string(port_), dir_.File("key.pem"), certificate_}});
+                 std::to_string(port_), made_.key(), made_.certificate()}});
     RequireWithin(
         10s, [&] { return server_->Output().find("listen") != std::string::npos; },
         "nghttpd to listen");
@@ -39,14 +33,13 @@ class HttpHandlerOverTls : public RunnerFixture {
           64);
   }
 
-  TempDir dir_;
-  std::string certificate_;
+  testing::Certificates made_;
   int port_;
   std::unique_ptr<Process> server_;
 };
 
 TEST_F(HttpHandlerOverTls, SharesOneConnectionByHttp2) {
-  StartTrusting(certificate_);
+  StartTrusting(made_.ca());
   std::vector<std::uint64_t> ids;
   for (int i = 0; i < 50; ++i)
     ids.push_back(Call({.value = std::to_string(i), .record_id = "o 1"}));

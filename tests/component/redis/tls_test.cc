@@ -3,13 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "locking/redis/engine/access.h"
-#include "tests/component/redis/certificates.h"
 #include "tests/component/redis/scripted_client.h"
+#include "tests/support/certificates.h"
 
 namespace fencepost::locking {
 namespace {
 
 using namespace std::chrono_literals;
+using fencepost::testing::Certificates;
 using fencepost::testing::FreePort;
 using fencepost::testing::RedisServer;
 using fencepost::testing::RedisServerOptions;
@@ -102,6 +103,15 @@ TEST(Tls, ChecksTheNameOrTheAddressOfTheNode) {
   EXPECT_TRUE(node.Connects(redis, "127.0.0.2"));
   redis.tls_server_name = "elsewhere";
   EXPECT_THAT(node.WhyNot(redis), HasSubstr("the node's certificate is not for elsewhere"));
+}
+
+TEST(Tls, TakesAWildcardForAWholeLabelOnly) {
+  const Certificates made("DNS:f*.shop.example,DNS:*.bank.example");
+  TlsNode node(made);
+  RedisOptions redis{.tls_ca = made.ca(), .tls_server_name = "foo.bank.example"};
+  EXPECT_TRUE(node.Connects(redis));
+  redis.tls_server_name = "foo.shop.example";
+  EXPECT_THAT(node.WhyNot(redis), HasSubstr("certificate is not for foo.shop.example"));
 }
 
 TEST(Tls, RefusesAnExpiredNode) {

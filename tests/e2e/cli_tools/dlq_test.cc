@@ -51,8 +51,15 @@ TEST_F(Dlq, ListsALineEachAndATotal) {
 TEST_F(Dlq, ChoosesByItsFilters) {
   ToolsText();
   Bury({{.id = "o-1", .offset = 1, .failed_at = "2026-11-03T10:00:00.000Z"},
-        {.id = "o-2", .error_class = "timeout", .offset = 2, .failed_at = "2026-11-04T10:00:00Z"},
-        {.id = "o-3", .offset = 3, .failed_at = "2026-11-05T10:00:00.000Z"}});
+        {.id = "o-2",
+         .value = Orders::Value(2),
+         .error_class = "timeout",
+         .offset = 2,
+         .failed_at = "2026-11-04T10:00:00Z"},
+        {.id = "o-3",
+         .value = Orders::Value(3),
+         .offset = 3,
+         .failed_at = "2026-11-05T10:00:00.000Z"}});
   const auto ids = [&](const std::vector<std::string>& filters) {
     std::vector<std::string> more = filters;
     more.push_back("--json");
@@ -75,6 +82,8 @@ TEST_F(Dlq, ChoosesByItsFilters) {
   EXPECT_THAT(ids({"--limit", "2"}), ElementsAre("o-1", "o-2"));
   EXPECT_THAT(Call("list", {"--limit", "2"}).output,
               HasSubstr("2 dead letters in " + dead_ + " (there may be more: --limit)"));
+  EXPECT_EQ(Replay({"--limit", "2"}).exit_code, 0);
+  EXPECT_THAT(Records(), SizeIs(2));
 }
 
 TEST_F(Dlq, ShowsEverythingOfEach) {

@@ -113,6 +113,9 @@ TEST_F(Explain, FindsARecordByItsId) {
   EXPECT_EQ(known.exit_code, 0) << known.error_output;
   EXPECT_THAT(known.output, AllOf(HasSubstr(name_ + "/0/0 (as its ledger row says)"),
                                   HasSubstr("Done: its effect was committed")));
+  Bury({{.id = "o-9", .offset = 1}, {.id = "o-9", .offset = 2}});
+  EXPECT_THAT(Tool({"explain"}, {"--id", "o-9"}).output, HasSubstr(name_ + "/0/2 (as "))
+      << "the newest letter's";
   const Finished unknown = Tool({"explain"}, {"--id", "o-8"});
   EXPECT_EQ(unknown.exit_code, 0) << unknown.error_output;
   EXPECT_THAT(unknown.output, HasSubstr("No part knows this id"));

@@ -136,6 +136,18 @@ TEST_F(Forget, ByPositionIsRefusedWhileAWorkerHoldsTheBlock) {
   EXPECT_EQ(done(), "{[2,3)}");
 }
 
+TEST_F(Forget, ByPositionTakesARangeBackWhoseRecordsAreGone) {
+  PipelineText text = ToolsText();
+  text.record_id = "position";
+  Use(text);
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  orders.Produce(4);
+  RunWorker();
+  Kafka().admin().DeleteRecordsBefore(name_, 0, 4);
+  EXPECT_EQ(Range(1, 2).exit_code, 0);
+  EXPECT_EQ(table_->Value("SELECT done::text FROM fencepost_positions"), "{[0,1),[3,4)}");
+}
+
 TEST_F(Forget, TakesNoPositionBackUnlessEveryNodeAnswersAlsoWhereNoRecordIsLeft) {
   PipelineText text = ToolsText();
   text.record_id = "position";

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/component/redis/certificates.h"
 #include "tests/e2e/lock_nodes/lock_nodes_test.h"
 
 namespace fencepost::testing {
@@ -64,7 +63,7 @@ TEST_F(Tls, IsGivenToAStoreThatStandsWithAllWorkersStoppedAndTheNodesKeepWhatThe
   load_->Stop();
   ASSERT_TRUE(AllCommitted()) << team_->Tails();
   ASSERT_EQ(team_->StopAll(), "");
-  const locking::Certificates made;
+  const Certificates made;
   for (const auto& node : nodes_) {
     node->Stop();
     node->Configure({Acl()[0], fmt::format("tls-port {}", node->port()), "port 0",

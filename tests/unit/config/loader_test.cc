@@ -213,7 +213,10 @@ TEST(Load, ScalarsAreTextWhateverTheyLookLike) {
 }
 
 TEST(Load, ShowsTheSettingsOfTheFileWithoutSecrets) {
-  const auto shown = Loaded(kPipeline).shown;
+  const auto shown =
+      Loaded(std::string(kPipeline) +
+             "handler: {http: {url: http://s, headers: {A: hunter2}, idempotent: true}}\n")
+          .shown;
   const auto find = [&](std::string_view path) {
     for (const auto& [key, text] : shown) {
       if (key == path) return text;
@@ -222,6 +225,7 @@ TEST(Load, ShowsTheSettingsOfTheFileWithoutSecrets) {
   };
   EXPECT_EQ(find("name"), "orders");
   EXPECT_EQ(find("lock.redis.password"), "(not shown)");
+  EXPECT_EQ(find("handler.http.headers"), "A: (not shown)");
   EXPECT_EQ(find("kafka.topics"), "orders");
   EXPECT_EQ(find("output.sqlite.columns"), "order_id: json:/order_id, amount: json:/amount");
   EXPECT_EQ(find("lock.ttl"), "(not there)");

@@ -107,8 +107,9 @@ TEST(Duration, TakesOneNumberAndOneUnit) {
   EXPECT_EQ(ParseDuration("24h").value(), 24h);
   EXPECT_EQ(ParseDuration("7d").value(), 168h);
   EXPECT_EQ(ParseDuration("0s").value(), 0s);
+  EXPECT_EQ(ParseDuration("106751d").value(), 24h * 106'751) << "292 years, in nanoseconds";
   for (const char* text : {"", "10", "s", "1.5s", "-1s", "010s", "1 s", "1S", "1m30s", "1us",
-                           "99999999999999999999s", "9223372036854775807d"}) {
+                           "106752d", "99999999999999999999s", "9223372036854775807d"}) {
     EXPECT_FALSE(ParseDuration(text)) << text;
   }
 }

@@ -31,6 +31,14 @@ TEST(Avro, PrimitivesAreTheirJson) {
   EXPECT_EQ(Decoded(Avro(R"("bytes")"), Sized(std::string_view("\0\xff", 2))), R"("AP8=")");
 }
 
+TEST(Avro, ANumberHasAtMost64Bits) {
+  const std::string nine(9, '\xff');
+  EXPECT_EQ(Decoded(Avro(R"("long")"), nine + '\x01'), "-9223372036854775808");
+  for (const std::string& bytes : {nine + '\x03', nine + '\x81' + std::string(1, '\0')}) {
+    EXPECT_THAT(Decoded(Avro(R"("long")"), bytes), StartsWith("error: "));
+  }
+}
+
 TEST(Avro, ADecimalKeepsEachDigitAndItsScale) {
   const auto decimal = [](std::string_view bytes, int scale) {
     return Decoded(

@@ -112,6 +112,8 @@ TEST(Identity, OfAReplayedDeadLetterByPositionIsThePositionInItsHeader) {
   record.offset = 42;
   record.headers = {{"fencepost-record-id", "cluster-1/orders/7/3"}};
   EXPECT_EQ(Of(rule, record).id, "cluster-1/orders/7/3");
+  record.headers.insert(record.headers.begin(), {"fencepost-record-id", "cluster-1/orders/7/9"});
+  EXPECT_EQ(Of(rule, record).id, "cluster-1/orders/7/3") << "the last one is the replay's own";
   record.headers = {{"fencepost-record-id", "o-17"}};
   Identifier identifier(rule, "cluster-1");
   Identity identity;

@@ -1,13 +1,14 @@
 // Certificates made for a test by the openssl command.
 #pragma once
 
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tests/support/process.h"
 
-namespace fencepost::locking {
+namespace fencepost::testing {
 
 // A CA, and a certificate of it for some names.
 class Certificates {
@@ -38,14 +39,22 @@ class Certificates {
   [[nodiscard]] std::string Write(const std::string& name, const std::string& text) const {
     return dir_.Write(name, text);
   }
+  // So that a server of another user can read them all.
+  void LetAllRead() const {
+    using std::filesystem::perms;
+    for (const auto& file : std::filesystem::directory_iterator(dir_.path())) {
+      permissions(file.path(), perms::others_read | perms::owner_read | perms::owner_write);
+    }
+    permissions(dir_.path(), perms::owner_all | perms::others_exec);
+  }
   void OpenSsl(std::vector<std::string> words) {
     words.insert(words.begin(), "openssl");
-    const auto finished = fencepost::testing::RunToEnd({.argv = words});
+    const auto finished = RunToEnd({.argv = words});
     if (finished.exit_code != 0) throw std::runtime_error(finished.output);
   }
 
  private:
-  fencepost::testing::TempDir dir_;
+  TempDir dir_;
 };
 
-}  // namespace fencepost::locking
+}  // namespace fencepost::testing
