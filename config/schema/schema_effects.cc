@@ -262,7 +262,7 @@ std::vector<Key> MysqlKeys() {
   return {
       mysql("",
             Chosen(kOutput<MysqlOptions>, [](PipelineOptions& o) { o.output = MysqlOptions(); }),
-            "MySQL 8 or MariaDB 10.11: exactly once per record id."),
+            "MariaDB 10.11, or MySQL 8 (not tested): exactly once per record id."),
       mysql("host", &MysqlOptions::host, "Host, or the path of a Unix socket.",
             {.check = CheckHost, .required = true}),
       mysql("port", &MysqlOptions::port, "Port.", {.limits = {{"1", "65535"}}}),

@@ -23,6 +23,10 @@ constexpr unsigned kCallSeconds = 30;
 // transactions, too.
 constexpr int kIdleSeconds = 20;
 constexpr unsigned kPacketTooLarge = 1153;
+// Those that do not tell the password itself. Without TLS whoever answers could ask for it.
+constexpr const char* kLogins =
+    "mysql_native_password,client_ed25519,parsec,caching_sha2_password,sha256_password,"
+    "auth_gssapi_client";
 
 std::string WhereOf(const MysqlOptions& options) {
   if (options.host.starts_with('/')) return fmt::format("{}/{}", options.host, options.database);
@@ -100,6 +104,7 @@ tl::expected<void, MysqlFailure> MysqlConnection::Connect() {
                   path(options_.tls_ca), nullptr, nullptr);
   }
   const bool file = options_.host.starts_with('/');
+  if (!options_.tls && !file) mysql_options(connection_, MARIADB_OPT_RESTRICTED_AUTH, kLogins);
   // To the library `localhost` is a socket's name.
   const unsigned protocol = file ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
   mysql_options(connection_, MYSQL_OPT_PROTOCOL, &protocol);

@@ -1,10 +1,15 @@
 // What is MySQL's own: races, lost commits, words. Against MariaDB.
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <csignal>
+#include <thread>
 
 #include "consumer/outputs/mysql/mysql_connection.h"
+#include "locking/base/fd.h"
 #include "tests/component/outputs/store.h"
+#include "tests/support/certificates.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -149,6 +154,91 @@ TEST_F(MysqlTest, AWrongPasswordAndAMissingDatabaseAreNamed) {
   options = store_.MysqlTable();
   options.database = "none";
   EXPECT_THAT(Refusal(*Made(options)), HasSubstr("Unknown database"));
+}
+
+// What a connection with these options says when it is asked for its cipher, or why there is none.
+std::string Cipher(const MysqlOptions& options) {
+  MysqlConnection connection(options);
+  if (const auto done = connection.Connect(); !done) return "refused: " + done.error().text;
+  const auto rows = connection.Query("SHOW STATUS LIKE 'Ssl_cipher'");
+  return rows ? rows->at(0).at(1).value_or("") : rows.error().text;
+}
+
+TEST_F(MysqlTest, TlsIsDemandedAndTheServersCertificateHasToBeForItsName) {
+  testing::Certificates made("IP:127.0.0.1");
+  const testing::Certificates others("IP:127.0.0.1");
+  made.LetAllRead();
+  testing::MysqlServer server({.arguments = {"--ssl-ca=" + made.ca(), "--ssl-key=" + made.key(),
+                                             "--ssl-cert=" + made.certificate()}});
+  server.Exec("CREATE USER shown@'127.0.0.1' REQUIRE X509; GRANT ALL ON *.* TO shown@'127.0.0.1'");
+  MysqlOptions options = server.Options("mysql");
+  EXPECT_EQ(Cipher(options), "") << "without tls";
+  options.tls = true;
+  options.tls_ca = made.ca();
+  EXPECT_THAT(Cipher(options), HasSubstr("TLS_"));
+  options.host = "localhost";
+  EXPECT_THAT(Cipher(options), HasSubstr("refused: TLS/SSL error"))
+      << "its certificate has no name";
+  options.host = "127.0.0.1";
+  options.user = "shown";
+  EXPECT_THAT(Cipher(options), HasSubstr("refused: Access denied"));
+  options.tls_certificate = made.certificate();
+  options.tls_key = made.key();
+  EXPECT_THAT(Cipher(options), HasSubstr("TLS_"));
+  options.tls_ca = others.ca();
+  EXPECT_THAT(Cipher(options), HasSubstr("refused: TLS/SSL error"));
+  options.tls_ca = "";
+  EXPECT_THAT(Cipher(options), HasSubstr("refused: TLS/SSL error")) << "the system's CAs";
+  options = store_.MysqlTable();
+  options.tls = true;
+  options.tls_ca = made.ca();
+  EXPECT_THAT(Cipher(options), HasSubstr("refused: ")) << "a server without TLS";
+}
+
+// What a client with the password "secret" tells a server that lets it log in by `plugin`.
+std::string ToldTo(const std::string& plugin) {
+  const Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  auto* const address = reinterpret_cast<sockaddr*>(&at);
+  EXPECT_EQ(bind(listener.get(), address, size) + listen(listener.get(), 1), 0);
+  EXPECT_EQ(getsockname(listener.get(), address, &size), 0);
+  std::string told;
+  std::jthread server([&] {
+    const Fd client(accept(listener.get(), nullptr, nullptr));
+    const auto send_packet = [&](char number, const std::string& body) {
+      const std::string head{static_cast<char>(body.size()), '\0', '\0', number};
+      (void)send(client.get(), (head + body).data(), body.size() + 4, MSG_NOSIGNAL);
+    };
+    const auto nothing = [](std::size_t bytes) { return std::string(bytes, '\0'); };
+    char buffer[4096];
+    send_packet(0,
+                "\x0a"
+                "5.5.5-10.11.0-MariaDB" +
+                    nothing(1) + "1234" + "12345678" + nothing(1) + "\x09\xa2\x21\x02" +
+                    nothing(1) + "\x08" + nothing(1) + "\x15" + nothing(10) + "123456789012" +
+                    nothing(1) + "mysql_native_password" + nothing(1));
+    (void)recv(client.get(), buffer, sizeof buffer, 0);
+    send_packet(2, "\xfe" + plugin + nothing(1) + "12345678901234567890" + nothing(1));
+    const ssize_t n = recv(client.get(), buffer, sizeof buffer, 0);
+    if (n > 0) told.assign(buffer, static_cast<std::size_t>(n));
+  });
+  MysqlConnection connection({.host = "127.0.0.1",
+                              .port = ntohs(at.sin_port),
+                              .user = "app",
+                              .password = "secret",
+                              .database = "shop"});
+  EXPECT_FALSE(connection.Connect());
+  server.join();
+  return told;
+}
+
+TEST_F(MysqlTest, WithoutTlsNobodyIsToldThePasswordItself) {
+  EXPECT_EQ(ToldTo("mysql_clear_password"), "");
+  EXPECT_EQ(ToldTo("dialog"), "");
+  EXPECT_NE(ToldTo("mysql_native_password"), "") << "a digest";
 }
 
 TEST_F(MysqlTest, AFrozenServerIsLeftAtAnInterrupt) {
