@@ -140,7 +140,9 @@ std::optional<Complaint> HistoryChecker::OnLetter(const Seen& seen) {
   auto& letters = letters_[seen.source];
   const bool again = !letters.empty();
   letters.insert(doer);
-  passed_ids_.insert(history_.sent[by_source_.find(seen.source)->second].id);
+  const std::string& id = history_.sent[by_source_.find(seen.source)->second].id;
+  passed_ids_.insert(id);
+  buried_.insert({{seen.worker, seen.life}, id});
   const bool ever = promise_ == Promise::kOncePerSource;
   if (ever && again) return Complain("doubled", "{} is there twice", seen.source);
   const auto effects = effects_.find(seen.source);
@@ -229,7 +231,7 @@ std::optional<Complaint> HistoryChecker::OnToldOfLog(const Seen& seen) {
 std::optional<Complaint> HistoryChecker::OnUsed(const Seen& seen) const {
   const Life life{seen.worker, seen.life};
   for (const auto& [id, told] : lost_) {
-    if (!acknowledged_.contains({life, id})) continue;
+    if (!acknowledged_.contains({life, id}) || buried_.contains({life, id})) continue;
     return Complain("silent", "{} is lost, and worker {} goes on without a word", id, seen.worker);
   }
   return std::nullopt;

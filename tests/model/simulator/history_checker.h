@@ -114,6 +114,7 @@ class HistoryChecker {
   std::map<std::tuple<int, int, std::string>, std::uint64_t> tokens_;  // worker, life, id
   std::map<int, std::int64_t> offsets_;                                // by partition
   std::map<std::pair<Life, std::string>, std::int64_t> acknowledged_;  // with id; when last
+  std::set<std::pair<Life, std::string>> buried_;  // ids of its own dead letters
   // By id, and not done again: whether somebody who knew has ended with word of it.
   std::map<std::string, bool, std::less<>> lost_;
   std::set<std::string, std::less<>> ever_lost_;  // ids

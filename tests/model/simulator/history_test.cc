@@ -166,6 +166,22 @@ TEST(AHistory, WhereAWorkerGoesOnWithAnOutputThatHasLostItsEffectIsSilent) {
             "");
 }
 
+// It was told that its dead letter is there, not the effect that was lost before.
+TEST(AHistory, WhereALostRecordBecomesADeadLetterNeedsNoWordOfWhoeverMadeIt) {
+  Seen letter = Letter(kTwo[0], 2);
+  letter.life = 1;
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo,
+                  {Effect(kTwo[0]),
+                   Of(kAcknowledged, kTwo[0]),
+                   Of(kEffectLost, kTwo[0]),
+                   {.kind = kStopped},
+                   letter,
+                   Of(kAcknowledged, kTwo[0], 1),
+                   {.kind = kUsed, .life = 1},
+                   Effect(kTwo[1], 2)}),
+            "");
+}
+
 TEST(AHistory, WhereAWorkerGoesOnThoughAnEffectIsLostThatItHadFoundIsSilent) {
   EXPECT_EQ(Judge(Promise::kOnce, kTwo,
                   {Effect(kTwo[0]),
