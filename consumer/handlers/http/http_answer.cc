@@ -23,9 +23,17 @@ constexpr std::size_t kShownBytes = 4096;  // of a body, before it is cut to one
 using Body = tl::expected<std::string, HandlerFailure>;
 
 Body NotDecoded(const HttpAnswer& answer, std::string_view why) {
-  const std::string text = fmt::format("HTTP {}: the answer's Content-Encoding is {}, {}",
-                                       answer.status, OneLine(answer.encoding, 100), why);
-  return tl::unexpected(HandlerFailure{.error_class = "connection", .text = text, .shown = text});
+  // What else it is may be of the record.
+  constexpr std::array<std::string_view, 6> kNames{"br",   "compress", "deflate",
+                                                   "gzip", "x-gzip",   "zstd"};
+  const bool known = std::ranges::find(kNames, answer.encoding) != kNames.end();
+  const auto told = [&](std::string_view encoding) {
+    return fmt::format("HTTP {}: the answer's Content-Encoding is {}, {}", answer.status, encoding,
+                       why);
+  };
+  return tl::unexpected(HandlerFailure{.error_class = "connection",
+                                       .text = told(OneLine(answer.encoding, 100)),
+                                       .shown = told(known ? answer.encoding : "unknown")});
 }
 
 // Some servers send deflate without zlib's two bytes in front (RFC 9110, 8.4.1.2).

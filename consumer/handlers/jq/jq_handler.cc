@@ -118,6 +118,9 @@ std::string WhatIsWrong(std::string words) {
 struct JqHandler::Jq {
   Jq() : state(jq_init()) {
     FENCEPOST_CHECK(state != nullptr, "jq_init");
+    // libjq 1.6 leaves these two as the memory was; `debug` and `input` call them.
+    jq_set_debug_cb(state, nullptr, nullptr);
+    jq_set_input_cb(state, nullptr, nullptr);
     // Without them an import in the program ends this process.
     jq_set_attr(state, jv_string("JQ_LIBRARY_PATH"), jv_array());
     jq_set_attr(state, jv_string("JQ_ORIGIN"), jv_string("/"));

@@ -134,6 +134,10 @@ std::string WithoutRecord(const PgErrorFields& fields) {
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) shown += fmt::format(", {} {}", name, value);
   };
+  // A function's RAISE names what it likes; a statement within a function is the server's again.
+  if (!OwnWords(fields.context) && !fields.context.starts_with("SQL statement ")) {
+    return ErrorText(shown + ")");
+  }
   add("table", fields.schema.empty() ? fields.table : fields.schema + "." + fields.table);
   add("column", fields.column);
   add("constraint", fields.constraint);

@@ -14,6 +14,7 @@ namespace {
 
 using fencepost::testing::StubServer;
 
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Answer = StubServer::Answer;
 
@@ -92,6 +93,14 @@ TEST_F(HttpEncoding, ThatIsNotUndoneIsAFailureOfTheServiceThatNamesIt) {
   std::string changed = gzip;
   changed[gzip.size() - 8] ^= 1;  // its checksum
   EXPECT_EQ(Answered("gzip", changed), failure("gzip", "and its bytes are not"));
+}
+
+TEST_F(HttpEncoding, IsShownWhereItIsTheNameOfOne) {
+  Always("br", "?");
+  EXPECT_THAT(FailureOf("{}").shown, HasSubstr("Content-Encoding is br, "));
+  Always("card-4111", "?");
+  EXPECT_THAT(FailureOf("{}").text, HasSubstr("4111"));
+  EXPECT_THAT(FailureOf("{}").shown, HasSubstr("Content-Encoding is unknown, "));
 }
 
 TEST_F(HttpEncoding, HidesNoStatusOfAFailure) {

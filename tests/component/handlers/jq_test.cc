@@ -56,6 +56,13 @@ TEST_F(JqRunner, FailsWithTheProgramsOwnWords) {
   EXPECT_EQ(ValueOf(R"({"a": "y"})"), R"("yx")");
 }
 
+TEST_F(JqRunner, PrintsNothingAndHasNoOtherInput) {
+  StartJq("stderr | debug, (try input catch \"none\")");
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(ResultOf("4111").value(), ElementsAre("4111", "\"none\""));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 TEST_F(JqRunner, GivesNothingOfAProgramThatFailsAfterSomeResults) {
   StartJq("1, error(\"late\")");
   EXPECT_EQ(FailureOf("{}").text, "late");

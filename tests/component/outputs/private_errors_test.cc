@@ -63,7 +63,9 @@ TEST_F(PostgresPrivacy, AConstraintIsNamedAndItsRowIsNot) {
 TEST_F(PostgresPrivacy, WhatATriggerRaisesIsToldByItsFunctionAlone) {
   Exec(
       "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-      " RAISE EXCEPTION 'no order of % here', NEW.order_id; END $$;"
+      " RAISE EXCEPTION 'no order of % here', NEW.order_id USING SCHEMA = NEW.order_id,"
+      " TABLE = NEW.order_id, COLUMN = NEW.order_id, DATATYPE = NEW.order_id,"
+      " CONSTRAINT = NEW.order_id, HINT = NEW.order_id; END $$;"
       "CREATE TRIGGER t BEFORE INSERT ON effects FOR EACH ROW EXECUTE FUNCTION refuse()");
   const WriteOutcome outcome =
       Refused(*Open(), fmt::format(R"({{"order_id":"{}","amount":1}})", kCard));

@@ -57,5 +57,22 @@ TEST(FailureText, TrustsNoWordsOfFunctionsAndExtensions) {
   EXPECT_EQ(WithoutRecord(fields), "an error (SQLSTATE SH001)");
 }
 
+// RAISE … USING CONSTRAINT = NEW.card.
+TEST(FailureText, OfPostgresNamesATableAndItsConstraintWhereTheServerItselfSaysThem) {
+  PgErrorFields fields{.sqlstate = "23514", .table = "t", .constraint = "4111"};
+  for (const char* own :
+       {"", "while updating tuple (0,1) in relation \"t\"",
+        "SQL statement \"INSERT INTO t VALUES (NEW.card)\"\nPL/pgSQL function f() "
+        "line 1 at SQL statement"}) {
+    fields.context = own;
+    EXPECT_NE(WithoutRecord(fields).find(", table t, constraint 4111)"), std::string::npos) << own;
+  }
+  for (const char* raised : {"PL/pgSQL function f() line 1 at RAISE\nSQL statement \"SELECT f()\"",
+                             "PL/Python function \"f\"", "anything else"}) {
+    fields.context = raised;
+    EXPECT_EQ(WithoutRecord(fields).find("4111"), std::string::npos) << raised;
+  }
+}
+
 }  // namespace
 }  // namespace fencepost::consumer
