@@ -17,14 +17,11 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/json/memory_bound.h"
+
 namespace fencepost::consumer {
 
 inline constexpr int kMaxDepth = 200;
-// Names and default values make a record larger than its encoded form, but a few bytes must not
-// take a lot of memory: about what one record may take while it is decoded or encoded.
-constexpr std::size_t MaxMemoryOf(std::size_t payload) {
-  return (std::size_t{64} << 20) + 16 * payload;
-}
 // A text that grows takes twice its size for a moment, and some more.
 constexpr std::size_t MaxJsonOf(std::size_t payload) {
   return std::min((std::size_t{8} << 20) + 64 * payload, MaxMemoryOf(payload) * 3 / 8);

@@ -9,6 +9,7 @@
 #include <simdjson.h>
 
 #include "consumer/json/json_text.h"
+#include "consumer/record/headers.h"
 #include "consumer/record/text.h"
 #include "locking/base/planted.h"
 
@@ -64,18 +65,17 @@ void AppendKey(const Record& record, std::string& out) {
 void AppendHeaders(const Record& record, std::string& out) {
   std::string text;
   std::string base64;
-  for (auto at = record.headers.begin(); at != record.headers.end(); ++at) {
-    const auto same = [&](const HeaderView& other) { return other.name == at->name; };
-    if (!IsUtf8(at->name) || std::any_of(at + 1, record.headers.end(), same)) continue;
-    const bool plain = !at->value || IsUtf8(*at->value);
+  for (const auto& [name, value] : LastOfEachName(record.headers)) {
+    if (!IsUtf8(name)) continue;
+    const bool plain = !value || IsUtf8(*value);
     std::string& to = plain ? text : base64;
     if (!to.empty()) to.push_back(',');
-    AppendJsonString(at->name, to);
+    AppendJsonString(name, to);
     to.push_back(':');
-    if (!at->value) {
+    if (!value) {
       to.append("null");
     } else {
-      AppendJsonString(plain ? *at->value : ToBase64(*at->value), to);
+      AppendJsonString(plain ? *value : ToBase64(*value), to);
     }
   }
   out.append(",\"headers\":{").append(text).append("}");
@@ -101,10 +101,13 @@ struct Reply {
   int results = 0;  // of value, values, value_text, value_base64 and error
 };
 
+constexpr const char* kTooMuch = "the sum of the values";  // is too large
+
 OrWhy<HandlerValues> AllTexts(Value value) {
   simdjson::ondemand::array array;
   if (value.get_array().get(array)) return tl::unexpected<std::string>("values is not an array");
   HandlerValues values;
+  std::size_t bytes = 0;
   for (auto item : array) {
     Value one;
     if (const auto error = std::move(item).get(one)) {
@@ -112,6 +115,8 @@ OrWhy<HandlerValues> AllTexts(Value value) {
     }
     auto text = RawText(one);
     if (!text) return tl::unexpected(text.error());
+    bytes += sizeof *text + (*text ? (*text)->size() : 0);
+    if (bytes > kMaxAnswerBytes) return tl::unexpected<std::string>(kTooMuch);
     values.push_back(std::move(*text));
   }
   return values;
@@ -218,6 +223,7 @@ tl::expected<HandlerResult, std::string> ParseExecReply(std::string_view line,
     }
     // The name lies in the parser's buffer for strings, which the value may use too.
     if (std::string why = TakeField(std::string(name), field.value(), reply); !why.empty()) {
+      if (why == kTooMuch) return TooLarge(why);
       return tl::unexpected(std::move(why));
     }
   }

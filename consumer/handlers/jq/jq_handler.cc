@@ -10,9 +10,11 @@
 
 #include <fmt/format.h>
 
+#include "consumer/handlers/jq/jq_memory.h"
 #include "consumer/handlers/jq/jq_numbers.h"
 #include "consumer/handlers/runner.h"
 #include "consumer/json/json_text.h"
+#include "consumer/json/memory_bound.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 
@@ -213,6 +215,10 @@ HandlerResult JqHandler::Handle(const HandlerRequest& request, const std::stop_t
   if (const std::string_view why = JsonProblem(value); !why.empty()) {
     return tl::unexpected(NotJson(why, ""));
   }
+  if (JqMemoryOf(value) > MaxMemoryOf(value.size())) {
+    constexpr const char* kTooMuch = "the value takes too much memory in jq";
+    return Bad("bad_record", kTooMuch, kTooMuch);
+  }
   const double now =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   HandlerResult result = Run(value, request, now, stop);
@@ -282,11 +288,9 @@ HandlerResult JqHandler::Results(const std::stop_token& stop) {
       const bool none = message.Kind() == JV_KIND_NULL;
       return AtTheEnd(std::move(values), none ? "" : ErrorText(message));
     }
-    if (result.Kind() == JV_KIND_NULL) {
-      values.emplace_back(std::nullopt);
-      continue;
-    }
-    bytes += values.emplace_back(Dumped(result))->size() + sizeof(HandlerValues::value_type);
+    const bool null = result.Kind() == JV_KIND_NULL;
+    const auto& value = null ? values.emplace_back() : values.emplace_back(Dumped(result));
+    bytes += sizeof value + (value ? value->size() : 0);
     if (bytes > kMaxAnswerBytes) return TooLarge("the sum of the results");
   }
   return Cancelled();

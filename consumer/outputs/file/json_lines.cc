@@ -1,6 +1,5 @@
 #include "consumer/outputs/file/json_lines.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "consumer/json/json_text.h"
 #include "consumer/outputs/rows/cell_values.h"
 #include "consumer/outputs/rows/item_values.h"
+#include "consumer/record/headers.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 
@@ -37,22 +37,17 @@ JsonLines::JsonLines(std::vector<Column> columns, std::string worker)
 void JsonLines::AppendHeaders(const Record& record) {
   text_ += R"(,"headers":{)";
   bool first = true;
-  for (auto header = record.headers.begin(); header != record.headers.end(); ++header) {
-    const bool again = std::any_of(header + 1, record.headers.end(), [&](const HeaderView& later) {
-      return later.name == header->name;
-    });
-    if (again) continue;
+  for (const auto& [name, value] : LastOfEachName(record.headers)) {
     if (!first) text_ += ',';
     first = false;
-    const std::string_view name = header->name;
     if (simdjson::validate_utf8(name.data(), name.size())) {
       AppendJsonString(name, text_);
     } else {  // a name cannot be an object: its bytes in hex
       text_ += "\"hex:" + ToHex(name) + '"';
     }
     text_ += ':';
-    if (header->value) {
-      AppendJsonBytes(*header->value, text_);
+    if (value) {
+      AppendJsonBytes(*value, text_);
     } else {
       text_ += "null";
     }

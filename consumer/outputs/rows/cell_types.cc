@@ -63,6 +63,8 @@ struct Unscaled {
   std::int64_t scale = 0;
 };
 std::optional<Unscaled> UnscaledOf(std::string_view object) {
+  constexpr std::size_t kMost = 64 << 10;  // no decimal is so long
+  if (object.size() > kMost) return std::nullopt;
   simdjson::dom::parser parser;
   simdjson::dom::element document;
   std::string_view value;

@@ -1,10 +1,5 @@
 // What one record takes while it is decoded or encoded: the peak of a process that does nothing
 // else.
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <functional>
 #include <new>
 #include <string>
 #include <utility>
@@ -14,57 +9,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/peak_memory.h"
 #include "tests/unit/decode/decode_fixture.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMemoryIsAsShipped = false;
-#else
-constexpr bool kMemoryIsAsShipped = true;
-#endif
 
 namespace fencepost::consumer {
 namespace {
 
-using ::testing::HasSubstr;
-
-// In bytes, of a child that does `work`. Its words come out at `said`.
-std::size_t PeakOf(const std::function<std::string()>& work, std::string& said) {
-  int ends[2];
-  EXPECT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const std::string words = work().substr(0, 200);
-    const bool written = write(ends[1], words.data(), words.size()) >= 0;
-    _exit(written ? 0 : 1);
-  }
-  close(ends[1]);
-  char buffer[256];
-  const ssize_t size = read(ends[0], buffer, sizeof buffer);
-  close(ends[0]);
-  said.assign(buffer, size > 0 ? static_cast<std::size_t>(size) : 0);
-  int status = 0;
-  rusage usage{};
-  EXPECT_EQ(wait4(child, &status, 0, &usage), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
-  return static_cast<std::size_t>(usage.ru_maxrss) << 10;
-}
-
-void ExpectBounded(std::string_view name, std::size_t bytes, std::string_view verdict,
-                   const std::function<std::string()>& work) {
-  std::string said;
-  const std::size_t nothing = PeakOf([] { return std::string("nothing"); }, said);
-  const std::size_t peak = PeakOf(work, said);
-  EXPECT_THAT(said, HasSubstr(verdict)) << name;
-  EXPECT_EQ(said.find("error") == std::string::npos, verdict.empty()) << name << ": " << said;
-  if (!kMemoryIsAsShipped) return;
-  EXPECT_LT(peak - std::min(peak, nothing), MaxMemoryOf(bytes)) << name << ": " << said;
-}
-
-std::string Repeated(std::string_view piece, std::size_t times) {
-  std::string all;
-  for (std::size_t i = 0; i < times; ++i) all += piece;
-  return all;
-}
+using testing::ExpectBounded;
+using testing::Repeated;
 
 // A field of bytes or of a message.
 std::string FieldOf(int number, std::string_view bytes) {

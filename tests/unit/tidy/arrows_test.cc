@@ -113,7 +113,7 @@ Complaints UnitTestsTalkToNobody(const SourceFile& file) {
   static const std::regex kSockets(
       R"(^(asio|sys/socket|netinet/|netdb|librdkafka/rdkafka_mock|)"
       R"(consumer/kafka/client/mock_cluster|metrics/http/http_server|)"
-      R"(tests/support/(?!(audit|node_model|paths|process|sentinel_node)\.h)))");
+      R"(tests/support/(?!(audit|node_model|paths|peak_memory|process|sentinel_node)\.h)))");
   Complaints complaints;
   if (!IsSource(file) || !Under(file, "tests/unit")) return complaints;
   for (const Include& include : Includes(file)) {
