@@ -132,13 +132,23 @@ bool SameToken(std::string_view given, std::string_view token) {
          CRYPTO_memcmp(given.data(), token.data(), token.size()) == 0;
 }
 
+std::string_view Header(mg_connection* connection, const char* name) {
+  const char* value = mg_get_header(connection, name);
+  return value == nullptr ? "" : value;
+}
+
+// HOST:PORT, or HOST alone.
+bool IsLoopback(std::string_view host) {
+  host = host.substr(0, host.ends_with(']') ? host.size() : host.rfind(':'));
+  const bool ipv4 =
+      host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return ipv4 || host == "localhost" || host == "[::1]";
+}
+
 // Why the request may not control anything; empty: it may.
 std::string_view Denied(mg_connection* connection, const mg_request_info& request,
                         const Control& control) {
-  const auto header = [&](const char* name) {
-    const char* value = mg_get_header(connection, name);
-    return std::string_view(value == nullptr ? "" : value);
-  };
+  const auto header = [&](const char* name) { return Header(connection, name); };
   if (control.access == ControlAccess::kToken) {
     constexpr std::string_view kBearer = "Bearer ";
     const std::string_view given = header("Authorization");
@@ -149,9 +159,7 @@ std::string_view Denied(mg_connection* connection, const mg_request_info& reques
   const std::string_view from = request.remote_addr;
   // A sidecar hands on what comes from elsewhere from another address of 127.0.0.0/8.
   if (from != "127.0.0.1" && from != "::1") return "only this machine may do that";
-  std::string_view host = header("Host");
-  host = host.substr(0, host.ends_with(']') ? host.size() : host.rfind(':'));
-  if (host != "127.0.0.1" && host != "localhost" && host != "[::1]") {
+  if (!IsLoopback(header("Host"))) {
     return "the request is for another host: a proxy may not do that";
   }
   for (const char* name : {"Origin", "Referer", "Sec-Fetch-Site", "Forwarded", "Via", "X-Real-IP",
@@ -224,6 +232,7 @@ struct HttpServer::Impl {
   mg_context* context = nullptr;
   int port = 0;
   std::string bound;
+  bool loopback = false;  // it is reached from this machine alone
   const std::thread::id starter = std::this_thread::get_id();
   std::string problem;     // the library's first complaint while it starts
   sockaddr_in knock_at{};  // where a connection reaches the server from this machine
@@ -241,6 +250,13 @@ struct HttpServer::Impl {
       response = AnswerControl(connection, *request, control);
     }
     if (head || method == "GET") response = AnswerOrError(impl->endpoints, request->local_uri);
+    // A page in a browser whose name resolves to this machine.
+    const std::string_view host = Header(connection, "Host");
+    if (impl->loopback && !host.empty() && !IsLoopback(host)) {
+      response = {403, kPlain,
+                  "forbidden: this port is bound to this machine, and the request is for another "
+                  "host\n"};
+    }
     Send(connection, response, !head, kIoTimeouts * impl->limits.io_timeout, impl->stopping);
     return response.status;  // not 0: answered
   }
@@ -272,6 +288,7 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
   auto impl = std::make_unique<Impl>();
   impl->endpoints = std::move(endpoints);
   impl->limits = limits;
+  impl->loopback = IsLoopback(address);
 
   const std::string listen = parsed->host.empty() ? std::to_string(parsed->port) : address;
   const std::string threads = std::to_string(kRequestThreads);

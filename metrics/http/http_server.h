@@ -1,7 +1,8 @@
 // The HTTP server of a process: /metrics, /live, /ready, /status, the status page at /, and
 // /fragment, the part of the page that changes. GET and HEAD only, and no authentication: bind it
-// to an address that only Prometheus, the kubelet and the people on duty reach. No TLS. POST is for
-// control, where that is switched on: from this machine, or with a token.
+// to an address that only Prometheus, the kubelet and the people on duty reach; on a loopback
+// address requests for other hosts are refused (DNS rebinding). No TLS. POST is for control, where
+// that is switched on: from this machine, or with a token.
 //
 // Threads: civetweb's own, ten. The endpoints' functions are called on these and must be
 // thread-safe. An exception of theirs becomes a 500.

@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-int Connect(const std::string& host, int port, int receive_buffer = 0) {
+int Connect(const std::string& host, int port, int receive_buffer = 0, const char* from = nullptr) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST;
@@ -41,6 +41,11 @@ int Connect(const std::string& host, int port, int receive_buffer = 0) {
   if (receive_buffer > 0) {
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
   }
+  if (from != nullptr) {
+    sockaddr_in own{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {}, .sin_zero = {}};
+    EXPECT_EQ(inet_pton(AF_INET, from, &own.sin_addr), 1);
+    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
+  }
   const bool connected = connect(fd, address->ai_addr, address->ai_addrlen) == 0;
   freeaddrinfo(address);
   if (connected) return fd;
@@ -49,8 +54,9 @@ int Connect(const std::string& host, int port, int receive_buffer = 0) {
 }
 
 // Sends the bytes and reads until the server closes.
-std::string Exchange(const std::string& host, int port, const std::string& request) {
-  const int fd = Connect(host, port);
+std::string Exchange(const std::string& host, int port, const std::string& request,
+                     const char* from = nullptr) {
+  const int fd = Connect(host, port, 0, from);
   if (fd < 0) return "no connection";
   send(fd, request.data(), request.size(), MSG_NOSIGNAL);
   std::string answer;
@@ -63,7 +69,7 @@ std::string Exchange(const std::string& host, int port, const std::string& reque
 }
 
 std::string Ask(int port, const std::string& method, const std::string& path) {
-  return Exchange("127.0.0.1", port, method + " " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  return Exchange("127.0.0.1", port, method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
 }
 
 std::string BodyOf(const std::string& answer) {
@@ -209,13 +215,18 @@ TEST_F(HttpControl, OfThisMachineTakesNoProxyAndNoPageInABrowser) {
   }
 }
 
-// As a proxy hands it on that adds no header of its own.
-TEST_F(HttpControl, OfThisMachineTakesNothingForAnotherHost) {
+// As a proxy hands it on that adds no header of its own: for another host, or from another of the
+// machine's own addresses, as sidecars do.
+TEST_F(HttpControl, OfThisMachineTakesNothingForAnotherHostOrFromAnotherAddress) {
   Start(consumer::ControlAccess::kLoopback);
-  const std::string answer = Exchange("127.0.0.1", server_->port(),
-                                      "POST /log/level HTTP/1.1\r\nHost: fencepost.example\r\n"
-                                      "Content-Length: 0\r\n\r\n");
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 403 "));
+  const auto post = [&](const std::string& host, const char* from) {
+    return Exchange("127.0.0.1", server_->port(),
+                    "POST /log/level HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 0\r\n\r\n",
+                    from);
+  };
+  EXPECT_THAT(post("localhost", "127.0.0.1"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(post("fencepost.example", "127.0.0.1"), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(post("localhost", "127.0.0.2"), StartsWith("HTTP/1.1 403 "));
 }
 
 TEST_F(HttpControl, WithATokenTakesThatTokenAlone) {
@@ -302,7 +313,7 @@ class SlowClients : public ::testing::Test {
     return clients_.back();
   }
   static void AskForMetrics(int fd) {
-    const std::string_view request = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    const std::string_view request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
     send(fd, request.data(), request.size(), MSG_NOSIGNAL);
   }
   // The connections that the server has accepted: their ends in this process.
@@ -369,6 +380,33 @@ TEST(HttpAddress, IsServedInIpv6OrRefusedInPlainWords) {
   EXPECT_EQ((*server)->bound(), "[::1]:" + std::to_string((*server)->port()));
   EXPECT_THAT(Exchange("::1", (*server)->port(), "GET /live HTTP/1.0\r\n\r\n"),
               HasSubstr("200 OK"));
+}
+
+// What a name that an attacker's page resolves to this machine would reach.
+TEST(HttpAddress, OfLoopbackTakesRequestsForThisMachineOnly) {
+  Endpoints endpoints;
+  endpoints.live = [] { return ProbeResult{true, ""}; };
+  for (const char* address : {"127.0.0.1:0", "localhost:0", "0.0.0.0:0"}) {
+    const auto server = HttpServer::Start(address, endpoints);
+    ASSERT_TRUE(server);
+    const auto status = [&](const std::string& host) {
+      return Exchange("127.0.0.1", (*server)->port(), "GET /live HTTP/1.1\r\n" + host + "\r\n")
+          .substr(9, 3);
+    };
+    for (const char* own : {"Host: localhost\r\n", "Host: localhost:9464\r\n",
+                            "Host: 127.0.0.1:9464\r\n", "Host: [::1]:9464\r\n"}) {
+      EXPECT_EQ(status(own), "200") << own;
+    }
+    const std::string all = std::string(address) == "0.0.0.0:0" ? "200" : "403";
+    for (const char* other :
+         {"Host: evil.example\r\n", "Host: orders-fencepost:9464\r\n", "Host: 10.0.0.7:9464\r\n",
+          "Host: localhost.evil.example\r\n", "Host: 127.evil.example\r\n"}) {
+      EXPECT_EQ(status(other), all) << other;
+    }
+    EXPECT_THAT(Exchange("127.0.0.1", (*server)->port(), "GET /live HTTP/1.0\r\n\r\n"),
+                HasSubstr("200 OK"))
+        << "without a Host, as no browser asks";
+  }
 }
 
 TEST(HttpAddress, MayBeANameOrAllAddresses) {
