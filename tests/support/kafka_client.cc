@@ -201,6 +201,31 @@ std::string KafkaAdmin::ClusterId() {
   return copy;
 }
 
+void KafkaAdmin::AddRule(int kind, const std::string& name, const std::string& user,
+                         int operation) {
+  const std::string doing = "rights of " + user;
+  char why[256];
+  const Holder<rd_kafka_AclBinding_t, &rd_kafka_AclBinding_destroy> rule(rd_kafka_AclBinding_new(
+      static_cast<rd_kafka_ResourceType_t>(kind), name.c_str(), RD_KAFKA_RESOURCE_PATTERN_LITERAL,
+      user.c_str(), "*", static_cast<rd_kafka_AclOperation_t>(operation),
+      RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW, why, sizeof(why)));
+  if (!rule) Fail(doing, why);
+  (void)Call(handle_, RD_KAFKA_ADMIN_OP_CREATEACLS, doing, [&](auto* options, auto* queue) {
+    rd_kafka_AclBinding_t* rules[] = {rule.get()};
+    rd_kafka_CreateAcls(handle_, rules, 1, options, queue);
+  });
+}
+
+void KafkaAdmin::Allow(const std::string& user, Right right, const std::string& topic) {
+  constexpr rd_kafka_AclOperation_t kOperations[] = {
+      RD_KAFKA_ACL_OPERATION_READ, RD_KAFKA_ACL_OPERATION_WRITE, RD_KAFKA_ACL_OPERATION_DESCRIBE};
+  AddRule(RD_KAFKA_RESOURCE_TOPIC, topic, user, kOperations[static_cast<int>(right)]);
+}
+
+void KafkaAdmin::AllowGroup(const std::string& user, const std::string& group) {
+  AddRule(RD_KAFKA_RESOURCE_GROUP, group, user, RD_KAFKA_ACL_OPERATION_READ);
+}
+
 void KafkaAdmin::CreateTopic(const std::string& topic, int partitions, const KafkaConfig& config) {
   const std::string doing = "create topic " + topic;
   char why[256];

@@ -45,6 +45,10 @@ class KafkaAdmin {
   // Returns when every partition has a leader.
   void CreateTopic(const std::string& topic, int partitions, const KafkaConfig& config = {});
   [[nodiscard]] bool Exists(const std::string& topic);
+  enum class Right { kRead, kWrite, kDescribe };
+  // Of a broker with an authorizer; `user` as in "User:app".
+  void Allow(const std::string& user, Right right, const std::string& topic);
+  void AllowGroup(const std::string& user, const std::string& group);  // to read as it
   void DeleteTopic(const std::string& topic);  // returns when it is gone from the metadata
   void SetTopicConfig(const std::string& topic, const std::string& name, const std::string& value);
   void AddPartitions(const std::string& topic, int total);
@@ -61,6 +65,7 @@ class KafkaAdmin {
                      const std::vector<std::string>& metadata = {});
 
  private:
+  void AddRule(int kind, const std::string& name, const std::string& user, int operation);
   std::vector<std::int64_t> Watermarks(const std::string& topic, bool end);
 
   std::string bootstrap_;
