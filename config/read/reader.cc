@@ -250,13 +250,8 @@ class Reader {
 
   std::optional<Text> ReadItem(const Key& key, const Node& item, const std::string& name = "") {
     if (item.kind == Node::Kind::kScalar) return ReadText(key, item, name);
-    if (key.pairs && item.entries.size() == 1 &&
-        item.entries.front().value.kind == Node::Kind::kScalar) {
-      Node pair = item.entries.front().value;
-      pair.at = item.at;
-      pair.text.insert(0, item.entries.front().key.text + ":");
-      return ReadText(key, pair, name);
-    }
+    if (const auto pair = key.pairs ? PairOf(item) : std::nullopt)
+      return ReadText(key, *pair, name);
     findings_.Error(item.at, "type", "{} needs single values, here is {}", Join(key.path, name),
                     KindText(item.kind));
     return std::nullopt;

@@ -207,6 +207,16 @@ void TellParserError(const YAML::Exception& error, const SourceLines& lines, Fin
 
 }  // namespace
 
+std::optional<Node> PairOf(const Node& map) {
+  if (map.entries.size() != 1) return std::nullopt;
+  const auto& [key, value] = map.entries.front();
+  if (value.kind != Node::Kind::kScalar) return std::nullopt;
+  Node pair = value;
+  pair.at = map.at;
+  pair.text.insert(0, key.text + ":");
+  return pair;
+}
+
 std::optional<Node> ParseTree(std::string_view text, Findings& findings) {
   const SourceLines lines(text);
   Builder builder(lines, findings);

@@ -31,6 +31,9 @@ struct Member {
   Node value;
 };
 
+// Of a map with one text, {WORD: TEXT}, the text WORD:TEXT.
+std::optional<Node> PairOf(const Node& map);
+
 // The root map of the only document, or nullopt; errors go to `findings`. Anchors, aliases, tags
 // and duplicate keys are errors, but leave a tree to go on with.
 std::optional<Node> ParseTree(std::string_view text, Findings& findings);

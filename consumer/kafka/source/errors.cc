@@ -58,7 +58,7 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
     return;
   }
   if (error == RD_KAFKA_RESP_ERR__TRANSPORT || error == RD_KAFKA_RESP_ERR__RESOLVE) {
-    broker_error = text.substr(0, text.find(" (after "));
+    broker_error = text;
   }
   // librdkafka counts the address that it began with and the broker behind it as two.
   const std::string plain =
@@ -89,11 +89,11 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
       health.Note(locking::Severity::kWarn, "not_authorised",
                   fmt::format("{}; grant READ on the topic and on group '{}'", all, options.group));
       return;
+    case Meaning::kNotJoined:
+      health.SetTrouble(meaning, "",
+                        fmt::format("group '{}': {}{}", options.group, all, WhyNotJoined(error)));
+      [[fallthrough]];
     default:
-      if (text.starts_with("JoinGroup failed")) {
-        health.SetTrouble(Meaning::kNotJoined, "",
-                          fmt::format("group '{}': {}{}", options.group, all, WhyNotJoined(error)));
-      }
       health.Note(locking::Severity::kWarn, EventName("kafka_", rd_kafka_err2name(error)), all);
       return;
   }
