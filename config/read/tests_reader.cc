@@ -182,8 +182,11 @@ class TestsReader {
     if (const Entry* rows = values.Find("tests.expect.rows")) {
       test.rows.emplace();
       for (const Node& node : rows->node->items) {
-        Cells cells = ReadCells("tests.expect.rows", node);
-        test.rows->push_back(ExpectedRow{.cells = std::move(cells), .line = node.at.line});
+        ExpectedRow& row = test.rows->emplace_back(
+            ExpectedRow{.cells = ReadCells("tests.expect.rows", node), .line = node.at.line});
+        for (const auto& [name, value] : node.entries) {
+          if (value.plain && consumer::IsJsonNumber(value.text)) row.numbers.push_back(name.text);
+        }
       }
     }
     Take(values, "tests.expect.rows_in_order", test.rows_in_order);

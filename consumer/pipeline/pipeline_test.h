@@ -50,6 +50,7 @@ inline constexpr std::string_view kHeaderCell = "header:";
 
 struct ExpectedRow {
   std::vector<std::pair<std::string, std::optional<std::string>>> cells;  // in any order; a subset
+  std::vector<std::string> numbers;  // those that are given as numbers: 12.5 is 12.50
   int line = 0;
 };
 

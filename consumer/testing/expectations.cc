@@ -4,10 +4,39 @@
 
 #include <fmt/format.h>
 
+#include "consumer/outputs/rows/cell_values.h"
+
 namespace fencepost::consumer {
 namespace {
 
+struct Wanted {
+  TestRow row;
+  std::vector<std::string> numbers;  // ExpectedRow
+  int line = 0;
+};
+
 std::string CellText(const std::optional<std::string>& cell) { return cell.value_or("null"); }
+
+const std::optional<std::string>* CellOf(const TestRow& row, const std::string& name) {
+  const auto found = std::ranges::find(row, name, &TestRow::value_type::first);
+  return found == row.end() ? nullptr : &found->second;
+}
+
+// The cell is there, and is what is expected. A header is null, or none.
+bool Holds(const TestRow& row, const TestRow::value_type& cell, const Wanted& expected) {
+  const auto* found = CellOf(row, cell.first);
+  if (found == nullptr) return !cell.second && cell.first.starts_with(kHeaderCell);
+  if (*found == cell.second) return true;
+  return *found && cell.second && std::ranges::count(expected.numbers, cell.first) > 0 &&
+         AreSameNumber(**found, *cell.second);
+}
+
+// The cells that are expected and not there; others do not matter.
+TestRow Differences(const TestRow& row, const Wanted& expected) {
+  TestRow differ = expected.row;
+  std::erase_if(differ, [&](const auto& cell) { return Holds(row, cell, expected); });
+  return differ;
+}
 
 std::string RowText(const TestRow& row) {
   std::string text;
@@ -17,19 +46,28 @@ std::string RowText(const TestRow& row) {
   return "{" + text + "}";
 }
 
-std::string RowsText(const std::vector<TestRow>& rows) {
+// "  (amount is 7, not 8)"
+std::string DifferencesText(const TestRow& row, const Wanted& expected) {
   std::string text;
-  for (const TestRow& row : rows) text += "\n  " + RowText(row);
-  return rows.empty() ? " none" : text;
+  for (const auto& [name, cell] : Differences(row, expected)) {
+    const auto* found = CellOf(row, name);
+    const std::string is = found == nullptr ? "missing" : CellText(*found);
+    text += fmt::format("{}{} is {}, not {}", text.empty() ? "" : "; ", name, is, CellText(cell));
+  }
+  return text.empty() ? "" : "  (" + text + ")";
 }
 
-// Every cell that is expected is there; others do not matter. A header is null, or none.
-bool Holds(const TestRow& row, const TestRow& expected) {
-  return std::ranges::all_of(expected, [&](const auto& cell) {
-    const bool none = !cell.second && cell.first.starts_with(kHeaderCell) &&
-                      std::ranges::find(row, cell.first, &TestRow::value_type::first) == row.end();
-    return none || std::ranges::find(row, cell) != row.end();
-  });
+// Of the one that is most like what was expected, if it is like it at all, with where it differs.
+std::string RowsText(const std::vector<TestRow>& rows, const Wanted& expected = {}) {
+  const auto differences = [&](const TestRow& row) { return Differences(row, expected).size(); };
+  const auto nearest = std::ranges::min_element(rows, {}, differences);
+  std::string text;
+  for (auto row = rows.begin(); row != rows.end(); ++row) {
+    const bool alike = rows.size() == 1 || differences(*row) < expected.row.size();
+    text += "\n  " + RowText(*row);
+    if (row == nearest && alike) text += DifferencesText(*row, expected);
+  }
+  return rows.empty() ? " none" : text;
 }
 
 TestRow FieldsOf(const TestDeadLetter& dead) {
@@ -47,11 +85,6 @@ TestRow FieldsOf(const TestDeadLetter& dead) {
           {"key", dead.key},
           {"value", dead.value}};
 }
-
-struct Wanted {
-  TestRow row;
-  int line = 0;
-};
 
 // Which row each expected one takes, no row twice, wherever that is possible for all
 // (augmenting paths: an expected row that finds its rows taken asks their takers to move).
@@ -76,7 +109,7 @@ class Matching {
  private:
   bool Take(std::size_t wanted) {
     for (std::size_t row = 0; row < rows_.size(); ++row) {
-      if (asked_[row] || !Holds(rows_[row], expected_[wanted].row)) continue;
+      if (asked_[row] || !Differences(rows_[row], expected_[wanted]).empty()) continue;
       asked_[row] = true;
       if (taker_[row] && !Take(*taker_[row])) continue;
       taker_[row] = wanted;
@@ -91,6 +124,10 @@ class Matching {
   std::vector<bool> asked_;
 };
 
+std::string Counted(int count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 // Each expected one takes one that came; what is left over was not expected.
 void CompareRows(const char* what, const std::vector<Wanted>& expected,
                  const std::vector<TestRow>& rows, bool in_order, int line,
@@ -98,12 +135,12 @@ void CompareRows(const char* what, const std::vector<Wanted>& expected,
   Matching matching(expected, rows);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const bool found =
-        in_order ? i < rows.size() && Holds(rows[i], expected[i].row) : matching.Place(i);
+        in_order ? i < rows.size() && Differences(rows[i], expected[i]).empty() : matching.Place(i);
     if (found) continue;
     failures.push_back(
         {expected[i].line,
          fmt::format("expected {} {}{}; there are:{}", what, RowText(expected[i].row),
-                     in_order ? " as the next" : "", RowsText(rows))});
+                     in_order ? " as the next" : "", RowsText(rows, expected[i]))});
     return;
   }
   if (rows.size() <= expected.size()) return;
@@ -111,13 +148,16 @@ void CompareRows(const char* what, const std::vector<Wanted>& expected,
   const std::vector<TestRow> left =
       in_order ? std::vector<TestRow>(rows.begin() + more, rows.end()) : matching.Left();
   failures.push_back(
-      {line, fmt::format("{} more {}(s) than expected:{}", left.size(), what, RowsText(left))});
+      {line, fmt::format("{} than expected:{}",
+                         Counted(static_cast<int>(left.size()), fmt::format("more {}", what)),
+                         RowsText(left))});
 }
 
 void CompareCount(const char* what, std::optional<int> expected, int count, int line,
                   std::vector<TestFailure>& failures) {
   if (!expected || *expected == count) return;
-  failures.push_back({line, fmt::format("expected {} {}, there were {}", *expected, what, count)});
+  failures.push_back({line, fmt::format("expected {}, there {} {}", Counted(*expected, what),
+                                        count == 1 ? "was" : "were", count)});
 }
 
 }  // namespace
@@ -126,21 +166,21 @@ std::vector<TestFailure> Compare(const PipelineTest& test, TestWorld& world) {
   std::vector<TestFailure> failures;
   if (test.rows) {
     std::vector<Wanted> wanted;
-    for (const ExpectedRow& row : *test.rows) wanted.push_back({row.cells, row.line});
+    for (const ExpectedRow& row : *test.rows) wanted.push_back({row.cells, row.numbers, row.line});
     CompareRows("row", wanted, world.output->Rows(), test.rows_in_order, test.line, failures);
   }
   if (test.dead_letters) {
     std::vector<Wanted> wanted;
     for (const ExpectedDeadLetter& letter : *test.dead_letters) {
-      Wanted& one = wanted.emplace_back(Wanted{{}, letter.line});
+      Wanted& one = wanted.emplace_back(Wanted{.row = {}, .numbers = {}, .line = letter.line});
       for (const auto& [name, value] : letter.fields) one.row.emplace_back(name, value);
     }
     std::vector<TestRow> rows;
     for (const TestDeadLetter& dead : world.dead_letters) rows.push_back(FieldsOf(dead));
     CompareRows("dead letter", wanted, rows, false, test.line, failures);
   }
-  CompareCount("skips", test.skips, world.skips, test.line, failures);
-  CompareCount("handler calls", test.handler_calls, world.handler_calls, test.line, failures);
+  CompareCount("skip", test.skips, world.skips, test.line, failures);
+  CompareCount("handler call", test.handler_calls, world.handler_calls, test.line, failures);
   for (const std::string& id : world.handler->unanswered()) {
     failures.push_back({test.line, fmt::format("no stub under http: answers a call for {}", id)});
   }

@@ -101,6 +101,10 @@ std::optional<Decimal> DecimalOf(std::string_view number) {
   return decimal;
 }
 
+bool AreSameNumber(std::string_view a, std::string_view b) {
+  return IsJsonNumber(a) && IsJsonNumber(b) && IsSameNumber(a, b);
+}
+
 tl::expected<std::int64_t, std::string> WholeNumber(std::string_view number, std::int64_t least,
                                                     std::int64_t most) {
   return Whole(number, least, most).map([](Wide value) {

@@ -25,6 +25,9 @@ struct Decimal {
 // nullopt: an exponent that nobody counts with.
 std::optional<Decimal> DecimalOf(std::string_view number);
 
+// Both are JSON numbers, and of one value: 12.5 and 12.50.
+bool AreSameNumber(std::string_view a, std::string_view b);
+
 // A JSON number that is whole, as its digits: 1.0, 1e3 and -0.0 are 1, 1000 and 0. It lies between
 // least and most.
 tl::expected<std::int64_t, std::string> WholeNumber(std::string_view number, std::int64_t least,

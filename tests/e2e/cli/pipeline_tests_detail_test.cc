@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 #include "tests/support/worker_process.h"
 
@@ -96,6 +97,61 @@ tests:
         - {id: j, version: 1.50, note: only}
 )");
   EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+}
+
+// README's pipeline, with a topic of dead letters.
+TEST(PipelineTestsDetail, AValueIsOneDocumentOrABadRecord) {
+  std::string text = ReadFile(SourcePath("README.md"));
+  text = text.substr(text.find("```yaml\n") + 8);
+  text.resize(text.find("```"));
+  const std::string stop = "on_bad_record: stop ";
+  text.replace(text.find(stop), stop.size(), "dead_letter: {topic: orders.dead} ");
+  const Finished run = RunText(text + R"(tests:
+  - name: two documents in one value
+    given: [{value: '{"order_id":"o-1","amount":1} {"order_id":"o-2","amount":2}'}]
+    expect: {rows: [], dead_letters: [{error_class: bad_record}]}
+  - name: cut off behind an inner brace
+    given: [{value: '{"order_id":"o-1","amount":1,"lines":[{"sku":1}'}]
+    expect: {rows: [], dead_letters: [{error_class: bad_record}]}
+)");
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+  EXPECT_THAT(run.output, HasSubstr("2 tests, 0 failed"));
+}
+
+TEST(PipelineTestsDetail, TheExampleTakesDebeziumsNanoseconds) {
+  std::string text = RunFencepost({"create", "cdc"}).output;
+  text.resize(text.find("\ntests:\n") + 1);
+  const Finished run = RunText(text + R"(tests:
+  - name: Debezium 2.6 or later
+    given:
+      - key: {id: 1}
+        value: {before: null, after: {id: 1, name: Ada, updated_at: 1735689600000000}, op: c,
+                source: {ts_ms: 1716804532123, ts_us: 1716804532123456, ts_ns: 1716804532123456000},
+                ts_ms: 1716804532125, ts_us: 1716804532125001, ts_ns: 1716804532125001789}
+    expect: {rows: [{id: 1, name: Ada}], dead_letters: []}
+)");
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+  EXPECT_THAT(run.output, HasSubstr("1 test, 0 failed"));
+}
+
+TEST(PipelineTestsDetail, NumbersAreComparedAsNumbersAndTextsAsTexts) {
+  const std::string given = "    given: [{value: {id: a, n: 12.50}}]\n";
+  const Finished run =
+      RunText(std::string(kStart) + kById + kTable + "tests:\n" + "  - name: a number\n" + given +
+              "    expect: {rows: [{id: a, n: 12.5}]}\n" + "  - name: a text\n" + given +
+              "    expect: {rows: [{id: a, n: \"12.5\"}]}\n");
+  EXPECT_THAT(run.output, AllOf(HasSubstr("  ok    a number"), HasSubstr("  FAIL  a text"),
+                                HasSubstr("{id: a, n: 12.50}  (n is 12.50, not 12.5)")));
+}
+
+TEST(PipelineTestsDetail, OfManyRowsTheNearestShowsWhereItDiffers) {
+  const Finished run = RunText(std::string(kStart) + kById + kTable + R"(tests:
+  - name: two
+    given: [{value: {id: a, n: 1}}, {value: {id: b, n: 2}}]
+    expect: {rows: [{id: b, n: 3}, {id: a, n: 1}]}
+)");
+  EXPECT_THAT(run.output,
+              AllOf(HasSubstr("{id: a, n: 1}\n"), HasSubstr("{id: b, n: 2}  (n is 2, not 3)\n")));
 }
 
 TEST(PipelineTestsDetail, ExpectedRowsThatFitSeveralLeaveEachOtherTheirs) {
