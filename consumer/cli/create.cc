@@ -41,7 +41,13 @@ int Create(const std::string& kind) {
   if (found == examples.end()) {
     return ExitUsage(fmt::format("create: there is no \"{}\"; there are {}", kind, Kinds()));
   }
-  std::fwrite(found->text.data(), 1, found->text.size(), stdout);
+  // Where it is printed to, the program is printed beside it.
+  std::string text(found->text);
+  constexpr std::string_view kFolder = "config/examples/";
+  for (auto at = text.find(kFolder); at != std::string::npos; at = text.find(kFolder, at)) {
+    text.erase(at, kFolder.size());
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
   return std::fflush(stdout) == 0 ? kOk : kFailed;
 }
 

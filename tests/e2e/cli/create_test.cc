@@ -27,9 +27,19 @@ TEST(Create, PrintsPipelinesThatLintHasNothingAgainst) {
     EXPECT_EQ(lint.exit_code, 0) << kind;
     // The script of exec-python is there where this runs in the repository's folder.
     EXPECT_THAT(lint.output + lint.error_output,
-                ::testing::AnyOf("", ::testing::HasSubstr("no config/examples/transform.py in")))
+                ::testing::AnyOf("", ::testing::HasSubstr("no transform.py in")))
         << kind;
   }
+}
+
+TEST(Create, PrintsAProgramAndThePipelineThatFindsItBesideIt) {
+  const TempDir folder;
+  for (const char* kind : {"exec-python", "transform.py"}) {
+    folder.Write(kind, Fencepost({"create", kind}).output);
+  }
+  const Finished run = RunToEnd(
+      {.argv = {testing::FencepostBinary(), "test", "exec-python"}, .directory = folder.path()});
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
 }
 
 TEST(Create, SaysWhatEachKindIsFor) {
