@@ -1,6 +1,9 @@
 // fencepost dlq list|show|replay|purge FILE: the dead letter topic, looked at, sent back, emptied.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -80,11 +83,12 @@ std::string DifferenceText(const PipelineOptions& options, const StoredLetter& l
   return text;
 }
 
-// kAll: everything of each, else a line.
+// kAll: everything of each, partition by partition; else a line, by the times at which they failed.
 template <bool kAll>
 int Print(const PipelineOptions& options, LetterTopic& topic, const LetterRequest& request) {
   auto ledger = LedgerView::Of(options);  // null: there is none, or it cannot be asked
   std::size_t printed = 0;
+  std::vector<std::pair<locking::WallTime, std::string>> lines;
   const auto print = [&](const std::vector<StoredLetter>& letters) -> tl::expected<void, Error> {
     std::vector<LetterEffect> effects(letters.size(), LetterEffect::kUnknown);
     if (ledger != nullptr) {
@@ -97,19 +101,23 @@ int Print(const PipelineOptions& options, LetterTopic& topic, const LetterReques
       }
     }
     for (std::size_t i = 0; i < letters.size(); ++i) {
-      if (request.json) {
-        fmt::print("{}\n", LetterJson(letters[i], effects[i], kAll).dump());
-      } else if (kAll) {
+      std::string line = request.json ? LetterJson(letters[i], effects[i], kAll).dump()
+                                      : LetterLine(letters[i], effects[i]);
+      if (!kAll) {
+        lines.emplace_back(letters[i].failed_when.value_or(locking::WallTime()), std::move(line));
+      } else if (request.json) {
+        fmt::print("{}\n", line);
+      } else {
         fmt::print("{}{}{}", printed == 0 ? "" : "\n", LetterText(letters[i], effects[i]),
                    DifferenceText(options, letters[i]));
-      } else {
-        fmt::print("{}\n", LetterLine(letters[i], effects[i]));
       }
       ++printed;
     }
     return {};
   };
   const auto seen = topic.Visit(request, print);
+  std::ranges::stable_sort(lines, {}, [](const auto& line) { return line.first; });
+  for (const auto& [when, line] : lines) fmt::print("{}\n", line);
   if (!seen) return ExitFailed(seen.error());
   if (request.json) return kOk;
   const bool cut = request.limit > 0 && printed == request.limit;

@@ -48,6 +48,13 @@ TEST_F(Dlq, ListsALineEachAndATotal) {
                         dead_, name_));
 }
 
+TEST_F(Dlq, ListsByTheTimesAtWhichTheyFailed) {
+  ToolsText();
+  Bury({{.id = "o-1", .failed_at = "2026-11-05T10:00:00.000Z"},
+        {.id = "o-2", .failed_at = "2026-11-03T10:00:00.000Z"}});
+  EXPECT_THAT(Call("list").output, ::testing::ContainsRegex("id o-2 .*\n.*id o-1 "));
+}
+
 TEST_F(Dlq, ChoosesByItsFilters) {
   ToolsText();
   Bury({{.id = "o-1", .offset = 1, .failed_at = "2026-11-03T10:00:00.000Z"},
