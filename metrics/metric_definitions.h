@@ -237,14 +237,16 @@ struct PipelineCells {
   // Kafka
   Gauge consumer_lag{all,
                      "fencepost_consumer_lag_records",
-                     "Records from the watermark to the partition's end. Growing: add workers up "
-                     "to the number of partitions, or find the bottleneck.",
+                     "Records up to the partition's end that are not finished, without those done "
+                     "behind an unfinished one. Growing: add workers up to the number of "
+                     "partitions, or find the bottleneck.",
                      {{"topic", {}}, {"partition", {}}}};
   Gauge group_lag{all, "fencepost_group_lag_records",
                   "Records from the group's committed offsets to the ends of all partitions, as "
                   "the brokers reported them in the last ten seconds: also of partitions that no "
                   "worker holds. Take the maximum over workers. Above the sum of "
-                  "consumer_lag_records for long: partitions without a worker."};
+                  "consumer_lag_records for long: partitions without a worker, or one unfinished "
+                  "record holds an offset."};
   Gauge oldest_unprocessed{all,
                            "fencepost_oldest_unprocessed_record_timestamp_seconds",
                            "Unix time in seconds of the oldest record taken and not finished; 0 "

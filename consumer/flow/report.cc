@@ -26,6 +26,13 @@ bool NeedsHandler(const InFlight& in) {
   }
 }
 
+// What is still to be finished: one that holds the watermark is one, however many are done behind
+// it.
+std::int64_t LagOf(const Assignment& partition) {
+  const auto done = static_cast<Offset>(partition.finished_behind());
+  return std::max<Offset>(0, partition.end - partition.watermark - done);
+}
+
 }  // namespace
 
 void Flow::Report(Now now) {
@@ -41,7 +48,7 @@ void Flow::Report(Now now) {
     LookForStall(*partition, now);
     gap += partition->watermark - partition->committed;
     paused += partition->paused ? 1 : 0;
-    observer_->OnLag(partition->where, std::max<Offset>(0, partition->end - partition->watermark));
+    observer_->OnLag(partition->where, LagOf(*partition));
     const InFlight* first = partition->Oldest();
     observer_->OnOldest(partition->where, first == nullptr ? -1 : first->record.offset,
                         first == nullptr ? Nanos(0) : now.boot - partition->oldest_since);
@@ -195,7 +202,7 @@ void Flow::FillStatus(WorkerStatus& status, Now now) const {
     row.partition = partition->where.partition;
     row.watermark = partition->watermark;
     row.end = partition->end;
-    row.lag = std::max<Offset>(0, partition->end - partition->watermark);
+    row.lag = LagOf(*partition);
     row.in_flight = partition->unfinished;
     row.finished_behind = partition->finished_behind();
     row.paused = partition->paused;

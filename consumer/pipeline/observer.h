@@ -55,7 +55,7 @@ class ConsumerObserver {
   virtual void OnEndToEnd(Nanos /*record timestamp to effect*/) {}
   virtual void OnRetry(RetryStage) {}
   virtual void OnDeadLetter(DeadLetterReason) {}  // published, and acknowledged
-  // Lag counts from the watermark to the partition's end; removed where the partition was revoked.
+  // Lag: records up to the partition's end that are not finished; removed where it was revoked.
   virtual void OnLag(const TopicPartition&, std::int64_t /*records*/) {}
   virtual void OnPartitionGone(const TopicPartition&) {}
   // The oldest unfinished record of a partition, and since when it has been that; offset -1: none.

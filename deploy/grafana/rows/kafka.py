@@ -21,7 +21,7 @@ PANELS = [
     Panel(
         "Lag of the group",
         "By committed offsets, of all partitions, also those that no pod holds. Above the sum of the"
-        " lags by partition for long: partitions without a pod.",
+        " lags by partition for long: partitions without a pod, or one record holds an offset.",
         [
             (
                 f"max by (pipeline) (fencepost_group_lag_records{{{P}}})",

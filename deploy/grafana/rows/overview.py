@@ -106,7 +106,7 @@ PANELS = [
     ),
     Panel(
         "Lag by pipeline",
-        "Records from the watermark to the end of the partitions. Growing: add pods, or find the"
+        "Records up to the end of the partitions that are not finished. Growing: add pods, or find the"
         " bottleneck.",
         [(f"sum by (pipeline) (fencepost_consumer_lag_records{{{P}}})", "{{pipeline}}")],
         "FencepostLagGrowing",

@@ -297,8 +297,24 @@ class Workers(unittest.TestCase):
         for trigger in triggers:
             self.assertEqual(trigger["type"], "kafka")
             self.assertTrue(all(isinstance(v, str) for v in trigger["metadata"].values()))
+            # One record that fails holds the committed offset: it is no work for more workers.
+            self.assertEqual(trigger["metadata"]["excludePersistentLag"], "true")
         one = ALL["fencepost", "keda"].one("ScaledObject")["spec"]["triggers"][0]
         self.assertEqual(one["authenticationRef"], {"name": "kafka"})
+
+    def test_keda_with_a_prometheus_looks_at_the_unfinished_records_of_every_pipeline(self):
+        scaling = {"mode": "keda", "keda": {"prometheus": "http://prometheus:9090",
+                                            "lagThreshold": 500}}
+        rendered = Rendered("fencepost", {**WORKERS["full"], "autoscaling": scaling})
+        self.assertEqual(rendered.problems(), [])
+        triggers = rendered.one("ScaledObject")["spec"]["triggers"]
+        self.assertEqual({t["type"] for t in triggers}, {"prometheus"})
+        for trigger, pipeline in zip(triggers, ("orders", "payments-eu"), strict=True):
+            self.assertEqual(trigger["metadata"], {
+                "serverAddress": "http://prometheus:9090", "threshold": "500",
+                "query": "sum(fencepost_consumer_lag_records"
+                         f'{{namespace="prod", pipeline="{pipeline}"}})',
+                "ignoreNullValues": "false"})
 
     def test_prometheus_finds_the_pods_that_are_not_ready_too(self):
         rendered = ALL["fencepost", "full"]
