@@ -297,8 +297,11 @@ Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items,
   }
   for (std::size_t i = 0; i < items.size(); ++i) {
     const WriteResult result = (*outcomes)[i].result;
-    const bool no_output = result == WriteResult::kNoOutput && !items[i].row.letter;
-    if (no_output) world.checks.OnNoOutput(items[i].row.id, items[i].source);
+    if (result == WriteResult::kNoOutput && items[i].row.letter) {
+      world.checks.OnLetterDone(items[i].row.id);
+    } else if (result == WriteResult::kNoOutput) {
+      world.checks.OnNoOutput(items[i].row.id, items[i].source);
+    }
     if (result != WriteResult::kCommitted) continue;
     by.epoch = items[i].epoch;
     world.checks.OnEffect(items[i].row.id, items[i].source, by);
