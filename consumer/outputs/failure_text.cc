@@ -29,4 +29,9 @@ std::string BeforeQuotes(std::string_view message) {
   return ErrorText(fmt::format("{} …", beginning));
 }
 
+std::string WithoutNumbers(std::string text) {
+  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  return text;
+}
+
 }  // namespace fencepost::consumer

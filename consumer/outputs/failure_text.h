@@ -18,4 +18,7 @@ std::string ErrorText(std::string_view text);
 // 0x…); what is cut off ends in "…". Databases quote names and values alike.
 std::string BeforeQuotes(std::string_view message);
 
+// The same of refusals for the same reason, whatever sizes and counts they name.
+std::string WithoutNumbers(std::string text);
+
 }  // namespace fencepost::consumer

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "consumer/outputs/failure_text.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
@@ -30,6 +31,7 @@ constexpr std::size_t kLastGrowth = 1024;
 constexpr std::size_t kMostAlone = 10'000;
 constexpr std::chrono::minutes kReread{1};
 constexpr std::size_t kMostKinds = 100;
+constexpr std::uint8_t kLasting = 3;  // batches in a row with refused records: the next has, too
 
 WriteOutcome BadAlone(const OutputError& error, DeadLetterReason reason) {
   const std::string& detail = error.detail.empty() ? error.error.what : error.detail;
@@ -68,8 +70,8 @@ void WriteRetry::Begin(std::uint64_t batch, std::uint64_t answered,
   slow_suspects_ = conflicts_ = locked_in_row_ = 0;
   now_ = now;
   reread_for_.clear();
-  catalog_reread_ = reconnect_ = apart_ = false;
-  something_written_ = handed_back_ = left_out_ = finished_ = false;
+  catalog_reread_ = reconnect_ = false;
+  took_rows_ = something_written_ = handed_back_ = left_out_ = finished_ = false;
   backoff_ = kFirstBackoff;
   wait_ = Wait(0);
   trouble_.clear();
@@ -91,6 +93,7 @@ void WriteRetry::Begin(std::uint64_t batch, std::uint64_t answered,
   work_ = std::move(alone);
   work_.push_front(std::move(together));
   work_.push_back(std::move(behind));
+  apart_ = dirty_in_row_ >= kLasting && work_.front().size() > 1;
 }
 
 // --- which part is next ------------------------------------------------------------------------
@@ -187,22 +190,34 @@ void WriteRetry::OnWritten(std::vector<WriteOutcome> outcomes) {
   const auto took = [](const WriteOutcome& one) {
     return one.result == WriteResult::kCommitted && one.took_rows;
   };
-  const bool took_rows = std::ranges::any_of(outcomes, took);
+  const bool took_rows = std::exchange(took_rows_, false) || std::ranges::any_of(outcomes, took);
   std::size_t decided = 0;
+  bool dirty = false, again = false;
   for (std::size_t i = 0; i < current_.size(); ++i) {
     WriteOutcome& outcome = outcomes[i];
     if (outcome.result == WriteResult::kNotWritten) continue;
-    ++decided;
     const bool refused = outcome.result == WriteResult::kBadRecord &&
                          outcome.reason == DeadLetterReason::kOutput && apart;
-    if (refused && took_rows) OnGuilty();
+    dirty = dirty || refused;
+    if (refused && MustRereadCatalog(WithoutNumbers(outcome.shown))) {
+      again = true;
+      continue;
+    }
+    ++decided;
+    if (refused && took_rows) OnGuilty(WithoutNumbers(outcome.shown));
     if (refused && !took_rows) {
       OnAlone(current_[i], std::move(outcome));
     } else {
       Decide(current_[i], std::move(outcome));
     }
   }
-  if (decided == 0) WaitForService();
+  if (again) {
+    took_rows_ = took_rows;
+    RereadCatalog();
+  }
+  if (decided == 0 && !again) WaitForService();
+  if (dirty && dirty_in_row_ < kLasting) ++dirty_in_row_;
+  if (took_rows && !dirty) dirty_in_row_ = 0;
   if (decided == current_.size()) GrowIfFull();
   if (took_rows) OnTableAccepts();
   if (put_off_.empty() && !WithinMaxConsecutive()) Sample(kSamples);
@@ -213,8 +228,8 @@ void WriteRetry::OnWritten(std::vector<WriteOutcome> outcomes) {
 // just have been fixed.
 void WriteRetry::OnTableAccepts() {
   const bool sure = WithinMaxConsecutive();
-  if (!suspects_.empty()) OnGuilty();
   for (const std::size_t item : suspects_) {
+    OnGuilty(WithoutNumbers(outcomes_[item].shown));
     states_[item] = sure || tries_[item] > 0 ? State::kDecided : State::kRecheck;
   }
   for (auto& part : put_off_) work_.push_back(std::move(part));
@@ -237,6 +252,7 @@ void WriteRetry::OnFailed(const OutputError& error) {
     for (const std::size_t item : current_) in_doubt_[item] = 1;
   }
   if (!error.later.empty()) return LeaveOut(error.later);
+  took_rows_ = took_rows_ && error.failure == WriteFailure::kUnavailable;
   switch (error.failure) {
     case WriteFailure::kUnavailable:  // also an unanswered COMMIT: the same part is written again
       return WaitForService();
@@ -267,9 +283,8 @@ void WriteRetry::OnRefused(const OutputError& error) {
   refusal_ = error;
   const bool again = std::exchange(apart_, current_.size() > 1);
   if (MustRereadCatalog(error.kind)) {
-    catalog_reread_ = reconnect_ = true;
     reread_for_ = error.kind;
-    return;
+    return RereadCatalog();
   }
   if (again) return Split();
   if (current_.size() > 1) return;
@@ -283,11 +298,17 @@ bool WriteRetry::MustRereadCatalog(const std::string& kind) const {
   return last == reread_.end() || now_ - last->second >= kReread;
 }
 
-// The refusal that the catalog was read again for was a record's.
-void WriteRetry::OnGuilty() {
-  if (reread_for_.empty()) return;
+void WriteRetry::RereadCatalog() {
+  catalog_reread_ = reconnect_ = true;
+  apart_ = work_.front().size() > 1;
+}
+
+// A refusal of this kind was a record's, by the catalog as it is now.
+void WriteRetry::OnGuilty(const std::string& kind) {
+  if (!catalog_reread_) return;
   if (reread_.size() >= kMostKinds) reread_.clear();
-  reread_.insert_or_assign(std::exchange(reread_for_, {}), now_);
+  reread_.insert_or_assign(kind, now_);
+  if (!reread_for_.empty()) reread_.insert_or_assign(std::exchange(reread_for_, {}), now_);
 }
 
 void WriteRetry::OnTooSlow(const OutputError& error) {
@@ -384,9 +405,11 @@ void WriteRetry::Finish() {
     run_.Fill();
     return GiveUp(std::move(error));
   }
-  if (!suspects_.empty()) OnGuilty();
   run_.Count(suspects_.size());
-  for (const std::size_t item : suspects_) states_[item] = State::kDecided;
+  for (const std::size_t item : suspects_) {
+    OnGuilty(WithoutNumbers(outcomes_[item].shown));
+    states_[item] = State::kDecided;
+  }
   suspects_.clear();
   finished_ = true;
   if (something_written_) return;

@@ -13,9 +13,10 @@
 // - Of a chain nothing is written behind an item that was not: neither in its own batch nor in one
 //   that was filled before the flow knew (`answered`). A chain's order is that of its offsets.
 // - A part that is refused is written once more as one transaction that finds all who are refused
-//   alone and commits the others (WriteRequest::apart), on a new connection with the catalog read
-//   again. Of one kind of refusal that is once a minute, where it found a bad record. Where it is
-//   refused again as a whole, it is halved.
+//   alone and commits the others (WriteRequest::apart). Where each of the last batches had bad
+//   records, the next is written so at once. Where it is refused again as a whole, it is halved.
+// - Nobody is bad for a kind of refusal before the catalog was read again for it, on a new
+//   connection: once a minute, where that found a bad record.
 // - A record that is refused alone (or too slow, twice) is bad if the table takes others: one was
 //   committed in the same transaction or afterwards, or few were refused since the last that was
 //   (RunOfRefusals). Of more, a few of the others are tried at once. If one is taken, the refused
@@ -106,7 +107,8 @@ class WriteRetry {
   void LeaveOut(const std::vector<std::size_t>& places);
   void OnAlone(std::size_t item, WriteOutcome outcome);
   void OnTableAccepts();
-  void OnGuilty();
+  void OnGuilty(const std::string& kind);
+  void RereadCatalog();
   [[nodiscard]] bool MustRereadCatalog(const std::string& kind) const;
   void Split();
   void OnRefused(const OutputError& error);
@@ -126,10 +128,11 @@ class WriteRetry {
   std::size_t limit_;
   std::size_t full_in_row_ = 0;  // transactions at the limit that succeeded
   std::size_t grow_after_;
-  bool grown_ = false;    // since the last that was too slow
-  RunOfRefusals run_;     // called bad since the table was last seen to take a record
-  std::size_t turn_ = 0;  // so that other samples are picked each time
-  Wait pause_;            // before a batch is handed back of which nothing was taken
+  bool grown_ = false;             // since the last that was too slow
+  std::uint8_t dirty_in_row_ = 0;  // parts with bad records, since one that took rows had none
+  RunOfRefusals run_;              // called bad since the table was last seen to take a record
+  std::size_t turn_ = 0;           // so that other samples are picked each time
+  Wait pause_;                     // before a batch is handed back of which nothing was taken
   std::map<std::uint64_t, std::vector<Held>> held_;  // by chain; one a batch
   std::set<std::string, std::less<>> alone_;         // ids that were locked: tried by themselves
   // By kind of refusal: the catalog was read again for it, and it was a record's after all.
@@ -150,14 +153,15 @@ class WriteRetry {
   std::size_t conflicts_ = 0;       // deadlocks in a row
   std::size_t locked_in_row_ = 0;   // parts, since one was written
   locking::Instant now_{};          // as it began
-  std::string reread_for_;          // the kind of refusal
+  std::string reread_for_;          // the kind of refusal of a part as a whole
   bool catalog_reread_ = false;     // the catalog, after a refusal
   bool reconnect_ = false;          // the next step
-  bool apart_ = false;              // the first part of work_
+  bool apart_ = false;              // the first part of work_ is written so
   bool something_written_ = false;  // of this batch
   bool handed_back_ = false;        // something, and not for its chain's sake
   bool left_out_ = false;           // something whose log cannot be compared yet
   bool finished_ = false;
+  bool took_rows_ = false;  // the table, as it refused what is written once more
   Wait backoff_;
   Wait wait_{0};  // to be told next
   std::string trouble_;

@@ -95,7 +95,7 @@ std::vector<Kind> DirtyBench::Kinds() {
   const Dirt no_id{"without an id",
                    [](std::int64_t, const std::string&) { return R"({"amount":1})"; }};
   const Dirt conflict{"an id with other content", [](std::int64_t n, const std::string&) {
-                        return Order(n < 12 ? n : n - 12, "7777");
+                        return Order(n < 12 ? n + 12 : n - 12, "7777");
                       }};
   const auto avro = [](std::int64_t n, const std::string&) { return Avro(n, 1); };
   const Dirt unknown{"of an unknown schema", [](std::int64_t n, const std::string&) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "consumer/outputs/failure_text.h"
 #include "consumer/outputs/ledger/position_batch.h"
 #include "consumer/outputs/ledger/refusal_search.h"
 #include "consumer/outputs/ledger/table_check.h"
@@ -70,6 +71,9 @@ tl::expected<std::vector<WriteOutcome>, OutputError> LedgerOutput::Write(
   }
   if (auto done = request.apart ? WriteApart(outcomes) : WriteRows(outcomes); !done) {
     if (done.error().failure == WriteFailure::kUnavailable) CloseAfter(done.error());
+    if (done.error().failure == WriteFailure::kRefused) {
+      suspects_ = SuspectsOf(done.error(), std::exchange(named_, {}));
+    }
     return tl::unexpected(std::move(done.error()));
   }
   if (!terms_.by_position) {
@@ -108,7 +112,7 @@ LedgerOutput::Answer<void> LedgerOutput::FillRows(const WriteRequest& request, O
   auto filled = rows_.Fill(request.items, outcomes, Cells(), request.apart ? kApart : kTogether);
   if (filled) return {};
   OutputError error{.error = {"output_refused", filled.error(), Where(), ""},
-                    .kind = filled.error()};
+                    .kind = WithoutNumbers(filled.error())};
   return tl::unexpected(Refusal(std::move(error), WriteFailure::kRefused, filled.error()));
 }
 
@@ -159,10 +163,11 @@ LedgerOutput::Answer<void> LedgerOutput::WriteApart(Outcomes& outcomes) {
   return {};
 }
 
+LedgerOutput::Records LedgerOutput::SuspectsOf(const OutputError& refusal, Records named) const {
+  return named.empty() ? rows_.Quoted(refusal.detail) : named;
+}
+
 LedgerOutput::Answer<void> LedgerOutput::ApartSteps(Outcomes& outcomes, Why& why) {
-  const bool by_types = std::ranges::any_of(outcomes, [](const WriteOutcome& outcome) {
-    return outcome.result == WriteResult::kBadRecord;
-  });
   std::vector<std::uint64_t> chains;
   Records index;
   for (std::size_t record = 0; record < rows_.size(); ++record) {
@@ -173,8 +178,13 @@ LedgerOutput::Answer<void> LedgerOutput::ApartSteps(Outcomes& outcomes, Why& why
   lost_.clear();
   auto known = BeginApart();
   if (!known) return tl::unexpected(known.error());
-  RefusalSearch search(Fresh(std::move(*known), outcomes), std::move(chains), by_types);
+  const auto suspects = std::exchange(suspects_, std::nullopt);
+  RefusalSearch search(Fresh(std::move(*known), outcomes), std::move(chains),
+                       {.refused = suspects.has_value(),
+                        .suspects = suspects.value_or(Records()),
+                        .expected = refused_});
   if (auto done = SearchApart(search, why); !done) return done;
+  refused_ = why.size();
   for (const std::size_t place : lost_) outcomes[place].lost_to_newer = true;
   for (const std::size_t record : search.left()) {
     outcomes[index[record]].result = WriteResult::kNotWritten;
@@ -202,8 +212,8 @@ LedgerOutput::Answer<void> LedgerOutput::SearchApart(RefusalSearch& search, Why&
         search.OnTaken(i);
         continue;
       }
-      search.OnRefused(i, rows_.Quoted(refusal->detail));
-      if (parts[i].size() == 1) why[parts[i].front()] = std::move(*refusal);
+      search.OnRefused(i, SuspectsOf(refusal->error, std::move(refusal->named)));
+      if (parts[i].size() == 1) why[parts[i].front()] = std::move(refusal->error);
     }
   }
   return {};

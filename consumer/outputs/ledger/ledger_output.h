@@ -67,8 +67,12 @@ class LedgerOutput : public Output {
   using Known = std::vector<std::optional<WriteOutcome>>;
   virtual Answer<Known> BeginApart() = 0;
   // Of each part, why it was refused; nullopt: it was taken. Parts are selected in rows_ on the
-  // way.
-  using Refusals = std::vector<std::optional<OutputError>>;
+  // way. `named`: the records that the database names, where it does.
+  struct PartRefusal {
+    OutputError error;
+    Records named{};
+  };
+  using Refusals = std::vector<std::optional<PartRefusal>>;
   virtual Answer<Refusals> WriteParts(const std::vector<Records>& parts) = 0;
   // rows_ and, by position, changes_ are what was taken, and what was done before.
   virtual Answer<void> EndApart() = 0;
@@ -126,6 +130,7 @@ class LedgerOutput : public Output {
   const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;
   std::vector<std::size_t> lost_;  // places in the request: WriteOutcome::lost_to_newer
+  Records named_;                  // as of PartRefusal, by what was refused last
 
  private:
   Answer<void> PrepareIfNeedBe();
@@ -142,7 +147,12 @@ class LedgerOutput : public Output {
   Answer<std::optional<LostCommits>> FindLostCommits();
   Answer<Entries> WithLetters(const std::vector<std::string>& ids, Entries entries);
 
+  // Those of rows_ that it may be about.
+  [[nodiscard]] Records SuspectsOf(const OutputError& refusal, Records named) const;
+
   const std::size_t max_records_;
+  std::optional<Records> suspects_;  // of the batch that is refused as a whole
+  std::size_t refused_ = 0;          // records, by the last batch that was written apart
 };
 
 }  // namespace fencepost::consumer

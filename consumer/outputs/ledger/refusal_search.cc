@@ -1,6 +1,8 @@
 #include "consumer/outputs/ledger/refusal_search.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "locking/base/check.h"
@@ -9,23 +11,32 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr std::size_t kSplit = 4;        // parts of one that is refused
-constexpr std::size_t kAround = 2;       // of what is left of it beside a suspect
-constexpr std::size_t kMostParts = 64;   // in one go
-constexpr std::size_t kFirstParts = 16;  // while nothing was taken
+constexpr std::size_t kMostBehind = 16;  // of what is left of it behind a suspect
+constexpr std::size_t kMostParts = 128;  // in one go
+constexpr std::size_t kFirstParts = 16;  // while nothing was taken, behind the first go
 constexpr std::size_t kSuspectsOf = 2;   // more than one in so many are no guide
 
 }  // namespace
 
-RefusalSearch::RefusalSearch(Records records, std::vector<std::uint64_t> chains, bool as_one)
-    : chains_(std::move(chains)) {
-  Insert(parts_.end(), records, as_one ? 1 : kSplit);
+RefusalSearch::RefusalSearch(const Records& records, std::vector<std::uint64_t> chains,
+                             const Start& start)
+    : chains_(std::move(chains)), untaken_(kMostParts) {
+  parts_.push_back(records);
+  if (start.suspects.empty()) {
+    Insert(parts_.begin(), records, std::max(2 * start.expected, start.refused ? kSplit : 1));
+  } else {
+    Split(parts_.begin(), start.suspects);
+  }
+  parts_.pop_back();
 }
 
 std::vector<RefusalSearch::Records> RefusalSearch::Next() {
   std::vector<Records> next;
   sent_.clear();
   const bool hopeless = !taken_ && refused_ >= kMostRefused;
-  const std::size_t most = hopeless ? 0 : taken_ ? kMostParts : kFirstParts;
+  const std::size_t most = hopeless ? 0
+                           : taken_ ? kMostParts
+                                    : std::exchange(untaken_, kFirstParts);
   std::set<std::uint64_t> busy;  // of parts that come before
   for (auto part = parts_.begin(); part != parts_.end() && next.size() < most; ++part) {
     Records now, later;
@@ -65,38 +76,38 @@ void RefusalSearch::OnRefused(std::size_t place, const Records& suspects) {
     const std::uint64_t chain = chains_[part->front()];
     if (chain != 0 && chain != kInOrder) held_.insert(chain);
   } else {
-    Split(part, suspects.size() * kSuspectsOf > part->size() ? Records() : suspects);
+    Split(part, suspects);
   }
   parts_.erase(part);
 }
 
-// First what has no chain with a suspect; then the others in their order, each suspect alone.
+// Into what is written before the first suspect, and was mostly taken; each suspect alone; and what
+// is behind it, in so many parts as may have one more each. A chain keeps its order.
 void RefusalSearch::Split(Parts::iterator at, const Records& suspects) {
-  if (suspects.empty()) return Insert(at, *at, kSplit);
-  const std::set<std::size_t> suspected(suspects.begin(), suspects.end());
-  std::set<std::uint64_t> chains;
-  for (const std::size_t record : suspects) chains.insert(chains_[record]);
-  chains.erase(0);
-  Records apart, beside;
+  std::set<std::size_t> suspected(suspects.begin(), suspects.end());
+  if (suspected.size() * kSuspectsOf > at->size()) suspected.clear();
+  std::map<std::size_t, Records> runs;
+  std::map<std::uint64_t, std::size_t> chains;  // the run of its last record
   for (const std::size_t record : *at) {
-    const bool with = suspected.contains(record) || chains.contains(chains_[record]);
-    (with ? beside : apart).push_back(record);
+    const auto next = suspected.lower_bound(record);
+    auto run = 2 * static_cast<std::size_t>(std::distance(suspected.begin(), next));
+    if (next != suspected.end() && *next == record) ++run;
+    std::size_t& last = chains[chains_[record]];
+    if (chains_[record] != 0) run = last = std::max(last, run);
+    runs[run].push_back(record);
   }
-  Insert(at, apart, kAround);
-  Records run;
-  for (const std::size_t record : beside) {
-    if (!suspected.contains(record)) {
-      run.push_back(record);
-      continue;
-    }
-    Insert(at, std::exchange(run, {}), 1);
-    Insert(at, {record}, 1);
+  if (runs.size() == 1) return Insert(at, *at, kSplit);
+  const std::size_t fine = runs[0].size() + 1;
+  for (const auto& [run, records] : runs) {
+    const std::size_t most = run == 2 * suspected.size() ? kMostBehind : 1;
+    Insert(at, records, std::clamp<std::size_t>(records.size() / fine, 1, most));
   }
-  Insert(at, run, 1);
 }
 
+// What keeps its order as a whole is not sent in one go: it costs one a part.
 void RefusalSearch::Insert(Parts::iterator before, const Records& records, std::size_t parts) {
   const std::size_t size = records.size();
+  if (size > 0 && chains_[records.front()] == kInOrder) parts = std::min(parts, kSplit);
   for (std::size_t i = 0; i < parts; ++i) {
     const auto from = records.begin() + static_cast<std::ptrdiff_t>(size * i / parts);
     const auto to = records.begin() + static_cast<std::ptrdiff_t>(size * (i + 1) / parts);

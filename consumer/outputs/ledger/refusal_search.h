@@ -29,9 +29,14 @@ class RefusalSearch {
   // A chain whose records keep their order, and nothing more: none waits behind a refused one.
   static constexpr std::uint64_t kInOrder = std::numeric_limits<std::uint64_t>::max();
 
-  // `records`: those to write, in the order of the request. `chains`: by record; 0: none.
-  // `as_one`: as they are here they were not refused yet.
-  RefusalSearch(Records records, std::vector<std::uint64_t> chains, bool as_one);
+  struct Start {
+    bool refused = true;       // together
+    Records suspects{};        // as of OnRefused
+    std::size_t expected = 0;  // that will be refused
+  };
+  // `records`: those to write, in the order of the request; a part is written in the order of their
+  // numbers, mostly. `chains`: by record; 0: none.
+  RefusalSearch(const Records& records, std::vector<std::uint64_t> chains, const Start& start);
 
   std::vector<Records> Next();
   // Of the part at this place.
@@ -51,6 +56,7 @@ class RefusalSearch {
   Parts parts_;  // what is not known yet; those of a chain in its order
   std::vector<Parts::iterator> sent_;
   std::set<std::uint64_t> held_;
+  std::size_t untaken_;  // parts of the next go, while nothing was taken
   std::size_t refused_ = 0;
   bool taken_ = false;  // any
   Records left_;

@@ -121,25 +121,27 @@ StepwiseOutput::Answer<StepwiseOutput::Refusals> StepwiseOutput::WriteParts(
 }
 
 // All of rows_, as new.
-StepwiseOutput::Answer<std::optional<OutputError>> StepwiseOutput::WritePart() {
-  if (auto set = Execute("SAVEPOINT fencepost"); !set) return tl::unexpected(set.error());
+StepwiseOutput::Answer<std::optional<StepwiseOutput::PartRefusal>> StepwiseOutput::WritePart() {
+  const bool undone = terms_.by_position && IsUndoneAlone();
+  const auto savepoint = [&](const char* what) { return undone ? Answer<void>() : Execute(what); };
+  if (auto set = savepoint("SAVEPOINT fencepost"); !set) return tl::unexpected(set.error());
   const std::size_t lost = lost_.size();
   Records records(rows_.size());
   std::iota(records.begin(), records.end(), 0);
   Answer<void> done;
   if (!terms_.by_position) done = InsertIds(records);
   if (done) done = WriteEffects(records);
-  std::optional<OutputError> refusal;
+  std::optional<PartRefusal> refusal;
   if (!done) {
     const OutputError& error = done.error();
     if (error.failure != WriteFailure::kRefused || error.retry_at_once) {
       return tl::unexpected(error);
     }
-    refusal = error;
+    refusal = {.error = error, .named = std::exchange(named_, {})};
     lost_.resize(lost);
-    done = Execute("ROLLBACK TO SAVEPOINT fencepost");
+    done = savepoint("ROLLBACK TO SAVEPOINT fencepost");
   }
-  if (done) done = Execute("RELEASE SAVEPOINT fencepost");
+  if (done) done = savepoint("RELEASE SAVEPOINT fencepost");
   if (!done) return tl::unexpected(done.error());
   return refusal;
 }

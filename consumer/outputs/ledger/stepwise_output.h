@@ -40,6 +40,8 @@ class StepwiseOutput : public LedgerOutput {
   [[nodiscard]] virtual std::string Time() const = 0;  // of this transaction
   // Of these records, in their order. Notes in lost_ those that lost to a higher fence.
   virtual Answer<void> WriteEffects(const Records& fresh) = 0;
+  // It writes all of rows_ by one statement, of which the database leaves nothing where it fails.
+  [[nodiscard]] virtual bool IsUndoneAlone() const { return false; }
 
   // --- pruning ---
   struct OldRow {
@@ -57,7 +59,7 @@ class StepwiseOutput : public LedgerOutput {
   Answer<Known> BeginApart() final;
   Answer<Refusals> WriteParts(const std::vector<Records>& parts) final;
   Answer<void> EndApart() final;
-  Answer<std::optional<OutputError>> WritePart();
+  Answer<std::optional<PartRefusal>> WritePart();
   Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) final;
   Answer<std::size_t> TakeBack(const Parts& parts) final;
   Answer<void> Steps(Outcomes& outcomes);

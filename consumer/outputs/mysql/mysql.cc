@@ -107,14 +107,34 @@ MysqlOutput::Answer<void> MysqlOutput::WriteEffects(const Records& fresh) {
   return effects.Write(
       rows_, fresh,
       [&](const std::string& sql, const MysqlEffects::Rows& rows) -> Answer<std::size_t> {
-        const auto found = Ask(sql);
-        if (!found) return tl::unexpected(found.error());
+        auto found = Ask(sql);
+        if (!found && found.error().failure == WriteFailure::kRefused) {
+          named_ = RefusedOf(rows);
+        }
+        if (!found) return tl::unexpected(std::move(found.error()));
         if (shape_->fence && !rows.empty()) {
           auto told = FindLost(effects, rows);
           if (!told) return tl::unexpected(told.error());
         }
         return found->size();
       });
+}
+
+bool MysqlOutput::IsUndoneAlone() const {
+  return MysqlEffects(target_, *shape_, connection_.max_statement(), careful_ > 0)
+      .IsOneStatement(rows_);
+}
+
+// Only MariaDB names the row, since 10.7.
+MysqlOutput::Records MysqlOutput::RefusedOf(const MysqlEffects::Rows& written) {
+  if (!connection_.NamesRows() || written.size() < 2 ||
+      !connection_.Query("GET DIAGNOSTICS CONDITION 1 @fencepost_row = ROW_NUMBER")) {
+    return {};
+  }
+  const auto named = connection_.Query("SELECT @fencepost_row");
+  const auto row = named ? MysqlNumber<std::size_t>(named->front().front()) : 0;
+  if (row == 0 || row > written.size()) return {};
+  return {rows_.place(written[row - 1].record)};
 }
 
 MysqlOutput::Answer<void> MysqlOutput::FindLost(const MysqlEffects& effects,

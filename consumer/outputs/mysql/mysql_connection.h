@@ -61,6 +61,8 @@ class MysqlConnection {
   // A statement has at most so many bytes (max_allowed_packet). Of the open connection.
   [[nodiscard]] std::size_t max_statement() const { return max_statement_; }
   [[nodiscard]] bool mariadb() const { return mysql_get_server_version(connection_) >= 100'000; }
+  // By the diagnostics of a refusal.
+  [[nodiscard]] bool NamesRows() const { return mysql_get_server_version(connection_) >= 100'700; }
   // The server may have closed it, since nothing was asked for so long.
   [[nodiscard]] bool IdleTooLong() const;
   // From any thread; for good.

@@ -134,6 +134,13 @@ bool MysqlEffects::DistinctKeys(const BatchRows& rows, const Rows& of) const {
   });
 }
 
+// An escaped cell has twice its size at most.
+bool MysqlEffects::IsOneStatement(const BatchRows& rows) const {
+  std::size_t bytes = 0;
+  for (std::size_t record = 0; record < rows.size(); ++record) bytes += 2 * rows.bytes(record);
+  return rows.one_row_each() && !distinct_ && bytes + insert_.size() < most_;
+}
+
 std::string MysqlEffects::UpdateSql(const BatchRows& rows, std::size_t record, std::size_t row,
                                     const Has& has) const {
   std::string sql = "UPDATE " + target_.table + " SET ";

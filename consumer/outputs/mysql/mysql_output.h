@@ -41,6 +41,8 @@ class MysqlEffects {
   [[nodiscard]] std::string NewerSql(const BatchRows& rows, const Rows& of) const;
   // Of two of them with one key it says nothing.
   [[nodiscard]] bool DistinctKeys(const BatchRows& rows, const Rows& of) const;
+  // All of the batch is one statement, which InnoDB undoes where it fails.
+  [[nodiscard]] bool IsOneStatement(const BatchRows& rows) const;
 
  private:
   using Has = std::function<bool(std::size_t column)>;  // the row does not leave it out
@@ -106,6 +108,9 @@ class MysqlOutput final : public StepwiseOutput {
   Answer<void> Execute(const char* sql) override { return Run(sql); }
   void RollBack() override;
   Answer<void> WriteEffects(const Records& fresh) override;
+  [[nodiscard]] bool IsUndoneAlone() const override;
+  // After a statement that wrote these and was refused.
+  Records RefusedOf(const MysqlEffects::Rows& written);
   // After a statement that wrote these: which had no effect, since the table has a higher fence.
   Answer<void> FindLost(const MysqlEffects& effects, const MysqlEffects::Rows& written);
 

@@ -59,11 +59,12 @@ PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
       continue;
     }
     const PgFailure& failure = answer.error();
-    refusal = Refusal(ToOutputError(failure, Where()), FailureOf(failure), failure.text);
+    OutputError error = Refusal(ToOutputError(failure, Where()), FailureOf(failure), failure.text);
     if (IsOfLedger(failure)) return RowIsGone(/*at_once=*/true);
-    if (refusal->failure != WriteFailure::kRefused || refusal->retry_at_once) {
-      return tl::unexpected(std::move(*refusal));
+    if (error.failure != WriteFailure::kRefused || error.retry_at_once) {
+      return tl::unexpected(std::move(error));
     }
+    refusal = {.error = std::move(error)};
   }
   return refusals;
 }

@@ -26,6 +26,10 @@ constexpr seconds kConnectLimit{15};
 constexpr seconds kCallLimit{30};
 
 constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+// Prepared: each part needs all of them.
+constexpr const char* kRelease = "fencepost_release";
+constexpr const char* kSavepoint = "fencepost_savepoint";
+constexpr const char* kRollBackTo = "fencepost_rollback_to";
 
 void IgnoreNotice(void* /*unused*/, const PGresult* /*notice*/) {}
 
@@ -228,6 +232,12 @@ tl::expected<void, PgFailure> PgConnection::SetUpSession() {
     const auto done = Query(setting);  // not every platform has it, and nothing depends on it
     if (!done && done.error().kind != PgFailure::Kind::kServer) return tl::unexpected(done.error());
   }
+  const std::array words{std::pair(kRelease, "RELEASE fencepost"),
+                         std::pair(kSavepoint, "SAVEPOINT fencepost"),
+                         std::pair(kRollBackTo, "ROLLBACK TO fencepost")};
+  for (const auto& [name, sql] : words) {
+    if (auto done = PrepareStatement(name, sql, {}); !done) return done;
+  }
   return {};
 }
 
@@ -353,9 +363,8 @@ tl::expected<PgConnection::Parts, PgFailure> PgConnection::SendParts(
   if (!open()) return tl::unexpected(Broken());
   bool sent = PQenterPipelineMode(connection_) != 0;
   for (std::size_t i = 0; i < parts && sent; ++i) {
-    sent = SendStep(part(i)) && SendWords("RELEASE fencepost") &&
-           SendWords("SAVEPOINT fencepost") && PQpipelineSync(connection_) != 0 &&
-           SendWords("ROLLBACK TO fencepost");
+    sent = SendStep(part(i)) && SendStep({kRelease, {}}) && SendStep({kSavepoint, {}}) &&
+           PQpipelineSync(connection_) != 0 && SendStep({kRollBackTo, {}});
   }
   if (!sent || PQpipelineSync(connection_) == 0) return tl::unexpected(Broken());
   Parts answered;

@@ -199,7 +199,10 @@ void SqliteOutput::RollBack() {
 SqliteOutput::Answer<void> SqliteOutput::WriteEffects(const Records& fresh) {
   for (const std::size_t record : fresh) {
     for (std::size_t row = 0; row < rows_.rows(record); ++row) {
-      if (auto done = WriteRow(record, row); !done) return done;
+      if (auto done = WriteRow(record, row); !done) {
+        named_ = {rows_.place(record)};
+        return done;
+      }
       if (!shape_->fence || sqlite3_changes(connection_.db()) > 0) continue;
       const auto newer = Finds(kFindNewer, record, row);
       if (!newer) return tl::unexpected(newer.error());

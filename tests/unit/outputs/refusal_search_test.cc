@@ -17,6 +17,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Records = RefusalSearch::Records;
+const RefusalSearch::Start kRefused{};
+const RefusalSearch::Start kFine{.refused = false};
 
 // A table that refuses some records, and what a transaction leaves in it.
 struct Table {
@@ -55,33 +57,55 @@ Records All(std::size_t count) {
 
 TEST(RefusalSearch, FindsFiveOfFiveHundredInAFewGoesAndParts) {
   for (const bool guesses : {false, true}) {
-    RefusalSearch search(All(500), std::vector<std::uint64_t>(500), false);
+    RefusalSearch search(All(500), std::vector<std::uint64_t>(500), kRefused);
     Table table{.refused = {7, 107, 207, 307, 407}, .guesses = guesses};
     table.Write(search);
     EXPECT_EQ(table.bad, table.refused);
     EXPECT_EQ(table.taken.size(), 495u);
     EXPECT_LE(table.goes, 6);
-    EXPECT_LE(table.parts, guesses ? 30 : 75);
+    EXPECT_LE(table.parts, guesses ? 36 : 75);
     EXPECT_THAT(search.left(), IsEmpty());
   }
 }
 
+TEST(RefusalSearch, FindsTheOneThatIsNamedOfFiveHundredInOneGo) {
+  RefusalSearch search(All(500), std::vector<std::uint64_t>(500), {.suspects = {137}});
+  Table table{.refused = {137}, .guesses = true};
+  table.Write(search);
+  EXPECT_EQ(table.bad, table.refused);
+  EXPECT_EQ(table.taken.size(), 499u);
+  EXPECT_EQ(table.goes, 1);
+}
+
+TEST(RefusalSearch, FindsFiftyOfFiveHundredInAFewGoesWhereSoManyAreExpected) {
+  std::mt19937 random(1);
+  Table table{.guesses = true};
+  while (table.refused.size() < 50) table.refused.insert(random() % 500);
+  RefusalSearch search(All(500), std::vector<std::uint64_t>(500),
+                       {.refused = false, .expected = 50});
+  table.Write(search);
+  EXPECT_EQ(table.bad, table.refused);
+  EXPECT_EQ(table.taken.size(), 450u);
+  EXPECT_LE(table.goes, 4);
+  EXPECT_LE(table.parts, 260);
+}
+
 TEST(RefusalSearch, WhatIsGoodIsOnePart) {
-  RefusalSearch search(All(500), std::vector<std::uint64_t>(500), true);
+  RefusalSearch search(All(500), std::vector<std::uint64_t>(500), kFine);
   Table table;
   table.Write(search);
   EXPECT_EQ(table.parts, 1);
 }
 
 TEST(RefusalSearch, EndsSoonWhereATableTakesNothingAndOnlyThere) {
-  RefusalSearch search(All(500), std::vector<std::uint64_t>(500), false);
+  RefusalSearch search(All(500), std::vector<std::uint64_t>(500), kRefused);
   Table table;
   for (std::size_t record = 0; record < 500; ++record) table.refused.insert(record);
   table.Write(search);
   EXPECT_GE(table.bad.size(), RefusalSearch::kMostRefused);
   EXPECT_LE(table.parts, 100);
   EXPECT_EQ(search.left().size(), 500 - table.bad.size());
-  RefusalSearch other(All(500), std::vector<std::uint64_t>(500), false);
+  RefusalSearch other(All(500), std::vector<std::uint64_t>(500), kRefused);
   Table mostly{.refused = table.refused};
   mostly.refused.erase(3);
   mostly.Write(other);
@@ -89,7 +113,7 @@ TEST(RefusalSearch, EndsSoonWhereATableTakesNothingAndOnlyThere) {
 }
 
 TEST(RefusalSearch, LeavesWhatIsBehindARefusedRecordOfItsChain) {
-  RefusalSearch search(All(6), {7, 7, 7, 8, 0, 0}, false);
+  RefusalSearch search(All(6), {7, 7, 7, 8, 0, 0}, kRefused);
   Table table{.refused = {1, 4}};
   table.Write(search);
   std::ranges::sort(table.taken);
@@ -99,7 +123,8 @@ TEST(RefusalSearch, LeavesWhatIsBehindARefusedRecordOfItsChain) {
 
 TEST(RefusalSearch, KeepsTheOrderOfRecordsWithoutAChainWhereItMatters) {
   for (const bool guesses : {false, true}) {
-    RefusalSearch search(All(100), std::vector<std::uint64_t>(100, RefusalSearch::kInOrder), false);
+    RefusalSearch search(All(100), std::vector<std::uint64_t>(100, RefusalSearch::kInOrder),
+                         kRefused);
     Table table{.refused = {7, 50, 99}, .guesses = guesses};
     table.Write(search);
     EXPECT_EQ(table.bad, table.refused);
@@ -122,14 +147,19 @@ TEST(RefusalSearch, WhateverTheGuessesLeavesWhatOneAfterTheOtherWouldInTheOrderO
       chains[record] = below(3) == 0 ? 0 : 1 + below(most_chains);
       if (below(100) < share) table.refused.insert(record);
     }
-    RefusalSearch search(All(count), chains, below(2) == 0);
+    Records order = All(count);
+    if (below(2) == 0) std::ranges::shuffle(order, random);
+    RefusalSearch search(order, chains,
+                         {.refused = below(2) == 0,
+                          .suspects = below(2) == 0 ? Records() : Records{below(count)},
+                          .expected = below(20)});
     table.Write(search);
     if (table.taken.empty() && table.bad.size() >= RefusalSearch::kMostRefused) continue;
     std::set<std::uint64_t> held;
-    std::map<std::uint64_t, std::vector<std::size_t>> in_order;
+    std::map<std::uint64_t, std::vector<std::ptrdiff_t>> in_order;
     std::set<std::size_t> bad, taken(table.taken.begin(), table.taken.end());
     std::size_t good = 0;
-    for (std::size_t record = 0; record < count; ++record) {
+    for (const std::size_t record : order) {
       const std::uint64_t chain = chains[record];
       if (chain != 0 && held.contains(chain)) continue;
       if (table.refused.contains(record)) {
@@ -143,7 +173,8 @@ TEST(RefusalSearch, WhateverTheGuessesLeavesWhatOneAfterTheOtherWouldInTheOrderO
     ASSERT_EQ(table.bad, bad) << "round " << round;
     ASSERT_EQ(table.taken.size(), good) << "round " << round;
     for (const std::size_t record : table.taken) {
-      if (chains[record] != 0) in_order[chains[record]].push_back(record);
+      const auto place = std::ranges::find(order, record) - order.begin();
+      if (chains[record] != 0) in_order[chains[record]].push_back(place);
     }
     for (const auto& [chain, records] : in_order) {
       ASSERT_TRUE(std::ranges::is_sorted(records)) << "round " << round;

@@ -61,6 +61,7 @@ class ScriptedTable final : public Output {
  public:
   using Outcomes = tl::expected<std::vector<WriteOutcome>, OutputError>;
 
+  std::set<int> fixed_by_prepare;                      // they are refused no more
   std::set<int> refused, locked, conflicting, unruly;  // unruly: a selector refuses it
   std::map<int, int> cost;                             // else 1
   int most_cost = 1 << 30;                             // of one transaction
@@ -70,6 +71,7 @@ class ScriptedTable final : public Output {
   std::size_t most_refused = 16;            // that it finds apart where it takes none
   std::size_t most_items = 1 << 30;         // a transaction takes the first so many
   std::string kind;                         // of its refusals
+  std::map<int, std::string> words;         // of these, else "refused"
   std::deque<OutputError> failures;         // of the next transactions, before anything else
   std::deque<OutputError> lookup_failures;  // of the next look-ups
   bool unknown = false;                     // too slow is without an answer
@@ -88,6 +90,7 @@ class ScriptedTable final : public Output {
   [[nodiscard]] std::size_t max_records() const override { return 500; }
   tl::expected<void, OutputError> Prepare() override {
     ++prepared;
+    for (const int id : fixed_by_prepare) refused.erase(id);
     return {};
   }
   void Interrupt() override {}
@@ -144,7 +147,7 @@ class ScriptedTable final : public Output {
       } else if (locked.contains(id)) {
         error = Failed(WriteFailure::kLocked, "locked");
       } else if (refuses_all || refused.contains(id)) {
-        error = Failed(WriteFailure::kRefused, "refused");
+        error = Failed(WriteFailure::kRefused, words.contains(id) ? words.at(id) : "refused");
         error->detail = fmt::format("refused {}", id);
         error->kind = kind;
       }

@@ -118,17 +118,18 @@ TEST_F(WriteRetryTest, TheCatalogIsReadAgainOnceAMinuteForAKindOfRefusalThatIsAR
     table_.kind = kind;
     table_.prepared = 0;
     table_.refused = {next + 5};
+    table_.words[next + 5] = kind;
     EXPECT_EQ(run_.Results(Items::Range(next, next + 10))[5], kBadRecord);
     next += 10;
     return table_.prepared;
   };
-  EXPECT_EQ(prepared("22P02"), 1);
+  EXPECT_EQ(prepared("a text"), 1);
   run_.now += 59s;
-  EXPECT_EQ(prepared("22P02"), 0);
-  EXPECT_EQ(prepared("23502"), 1) << "of another kind";
+  EXPECT_EQ(prepared("a text"), 0);
+  EXPECT_EQ(prepared("a null"), 1) << "of another kind";
   run_.now += 1s;
-  EXPECT_EQ(prepared("22P02"), 1) << "the table may have been changed";
-  EXPECT_EQ(prepared("22P02"), 0);
+  EXPECT_EQ(prepared("a text"), 1) << "the table may have been changed";
+  EXPECT_EQ(prepared("a text"), 0);
 }
 
 TEST_F(WriteRetryTest, TheCatalogIsReadAgainEachTimeWhereNoRecordWasToBlame) {
@@ -138,6 +139,56 @@ TEST_F(WriteRetryTest, TheCatalogIsReadAgainEachTimeWhereNoRecordWasToBlame) {
     EXPECT_THAT(run_.Results({batch}), ElementsAre(kCommitted));
   }
   EXPECT_EQ(table_.prepared, 2);
+}
+
+TEST_F(WriteRetryTest, ABatchAfterThreeBatchesWithBadRecordsIsWrittenApartAtOnce) {
+  const auto sizes = [&](int from, std::set<int> refused) {
+    table_.refused = std::move(refused);
+    table_.sizes.clear();
+    run_.Results(Items::Range(from, from + 100));
+    return table_.sizes;
+  };
+  for (int from = 0; from < 300; from += 100) {
+    EXPECT_THAT(sizes(from, {from + 5}), ElementsAre(100, 100)) << from;
+  }
+  EXPECT_THAT(sizes(300, {305}), ElementsAre(100)) << "apart at once";
+  EXPECT_THAT(sizes(400, {}), ElementsAre(100));
+  EXPECT_THAT(sizes(500, {505}), ElementsAre(100, 100)) << "one without was between";
+}
+
+// The second kind is met where the catalog was not read again for it.
+TEST_F(WriteRetryTest, NobodyIsBadForAKindOfRefusalBeforeTheCatalogWasReadAgainForIt) {
+  for (const bool fixed : {false, true}) {
+    ScriptedTable table;
+    PlanRun run(table);
+    table.words = {{8, "old"}, {108, "old"}, {208, "old"}, {308, "old"}, {309, "new"}};
+    for (int from = 0; from < 300; from += 100) {
+      table.refused = {from + 8};
+      run.Results(Items::Range(from, from + 100));
+    }
+    table.refused = {308, 309};
+    table.prepared = table.transactions = 0;
+    table.fixed_by_prepare = fixed ? std::set<int>{309} : std::set<int>{};
+    const auto results = run.Results(Items::Range(300, 400));
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_EQ(results[i], i == 8 || (i == 9 && !fixed) ? kBadRecord : kCommitted) << i;
+    }
+    EXPECT_EQ(table.prepared, 1);
+    EXPECT_EQ(table.transactions, 2);
+    EXPECT_EQ(run.reason, "");
+  }
+}
+
+TEST_F(WriteRetryTest, ManyRecordsThatAreRefusedForANewKindAreBadSinceTheTableTookTheOthers) {
+  for (int i = 0; i < 4; ++i) {
+    for (int bad = 100 * i; bad < 100 * i + 40; ++bad) {
+      table_.refused.insert(bad);
+      table_.words[bad] = i < 3 ? "old" : "new";
+    }
+    const auto results = run_.Results(Items::Range(100 * i, 100 * i + 100));
+    EXPECT_EQ(std::ranges::count(results, kBadRecord), 40) << i;
+    EXPECT_EQ(std::ranges::count(results, kCommitted), 60) << i;
+  }
 }
 
 TEST_F(WriteRetryTest, NothingOfAChainIsWrittenBehindARecordThatIsRefusedApart) {
