@@ -79,6 +79,14 @@ void Checks::OnOperation(SimNode& node, const Process& process, const locking::O
     const bool majority = static_cast<int>(nodes.size()) >= locking::Quorum(world_.plan.nodes);
     if (majority) majority_at_.try_emplace(id, world_.time.now());
   }
+  // What a node does not grant leaves no HELD that others would take for a lease, and no floor that
+  // is forgotten too early.
+  const bool ahead = op.token.wall() > node.Wall(world_.time.now()) + world_.plan.lock.max_skew;
+  if (op.kind == OpKind::kAcquire && ahead && !world_.plan.Has(Fault::kNodeClocks) &&
+      !(after == before)) {
+    world_.Violate("2", fmt::format("node {} has {} by token {}, which is ahead of its clock",
+                                    node.index, op.name, op.token.value()));
+  }
   auto& tokens = Tokens(node);
   const Millis shortest = world_.plan.lock.max_ttl + 2 * world_.plan.lock.max_skew;
   if (op.kind == OpKind::kDone && op.ttl < shortest) {

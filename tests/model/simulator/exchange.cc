@@ -79,9 +79,9 @@ void Publish(World& world, SimNode& node, std::string_view name) {
   }
 }
 
-// Half of the attempts come by plain commands, with a deadline somewhat later than the script's.
-bool GoesPlain(const locking::Op& op) {
-  return op.kind == locking::OpKind::kAcquire && op.nonce.bits[1] % 2 == 0;
+// Half of what may come by plain commands does, with a deadline somewhat later than the script's.
+bool GoesPlain(const Exchange::Call& call, const locking::Op& op) {
+  return call.suits_plain && op.nonce.bits[1] % 2 == 0;
 }
 
 void ExecuteCall(World& world, Exchange& exchange, Exchange::Call& call) {
@@ -90,7 +90,7 @@ void ExecuteCall(World& world, Exchange& exchange, Exchange::Call& call) {
   call.answered_by_script = node.model.Complete();
   for (const locking::Op& op : call.ops) {
     const auto before = node.model.Look(op.name, wall);
-    if (GoesPlain(op)) {
+    if (GoesPlain(call, op)) {
       const locking::WallTime deadline = wall + op.ttl + Millis(op.nonce.bits[0] % 21);
       call.replies.push_back(
           node.model.AcquirePlainly(op, world.plan.lock, deadline, wall, &call.header));

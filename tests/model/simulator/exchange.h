@@ -26,6 +26,7 @@ struct Exchange {
     std::vector<locking::Op> ops;  // of one kind; their names view into `names`
     std::vector<locking::Reply> replies;
     locking::CallHeader header;
+    bool suits_plain = false;         // acquires that may go by plain commands
     bool answered_by_script = false;  // else the sentinel is missing
   };
 

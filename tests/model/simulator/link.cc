@@ -163,6 +163,10 @@ Link::Shared Link::TakeBatch() {
   worker_.OnSending(ops_);
   batch_ = std::make_shared<Exchange>(Exchange::Kind::kBatch);
   Cut(*batch_, ops_);
+  for (Exchange::Call& call : batch_->calls) {
+    if (call.ops.front().kind != locking::OpKind::kAcquire) continue;
+    call.suits_plain = plain_.Suits(call.ops, world_.plan.lock, process_.now());
+  }
   replies_.clear();
   wiped_ = false;
   called_ = 0;
@@ -233,6 +237,8 @@ void Link::OnInfo() {
   info.call.sent_at = out_->sent_at;
   info.call.received_at = now.boot;
   auto& store = core_.store();
+  plain_.OnSentinel(info.sentinel);
+  plain_.OnCall(info.call);
   if (out_->kind == Exchange::Kind::kWrite) {
     store.OnSentinel(index_, info.sentinel, info.call, now);
   } else {
@@ -252,8 +258,11 @@ void Link::OnCall(std::size_t at) {
   const locking::Now now = process_.now();
   auto& store = core_.store();
   if (call.answered_by_script) {
-    store.OnCall(index_, {batch_->sent_at, now.boot, call.header.node_time}, now);
+    const locking::CallInfo info{batch_->sent_at, now.boot, call.header.node_time};
+    plain_.OnCall(info);
+    store.OnCall(index_, info, now);
   } else if (!std::exchange(wiped_, true)) {
+    plain_.OnSentinel(std::nullopt);
     store.OnNoSentinel(index_, now);
     worker_.HandedIn();
   }
@@ -304,6 +313,7 @@ void Link::Close() {
                    fmt::format("w{} node {}: {}", process_.index, node_.index, failure.Text()));
   }
   broke_at_ = world_.time.now();
+  plain_.Forget();
   if (session_.lost()) core_.OnDisconnected(index_, process_.now());
   if (batch_ != nullptr) HandBack(ReplyCode::kConnection);
   worker_.HandedIn();

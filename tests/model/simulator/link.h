@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "locking/core/lock/lock_core.h"
+#include "locking/redis/node/plain_acquire.h"
 #include "locking/redis/session/node_session.h"
 #include "tests/model/simulator/exchange.h"
 
@@ -71,7 +72,8 @@ class Link {
   locking::LockCore& core_;
   SimNode& node_;
   locking::NodeSession session_;
-  std::string sent_;  // what the session writes: the exchange stands for it
+  locking::PlainAcquire plain_;  // says which acquires suit
+  std::string sent_;             // what the session writes: the exchange stands for it
   locking::Instant armed_for_ = locking::Instant::max();
   bool wiped_ = false;
   int connection_ = 0;
