@@ -118,7 +118,8 @@ std::vector<Key> RetryKeys() {
             {.reload = Reload::kLive, .limits = {{"1", "1000"}}, .basic = true}),
       retry("give_up_after", &RetryOptions::give_up_after,
             "A record is given up once it has failed for this long while others succeeded, or as "
-            "the only one that was tried. `0s`: after `attempts` calls.",
+            "the only one that was tried. Rebalances and restarts do not reset it. `0s`: after "
+            "`attempts` calls.",
             {.reload = Reload::kLive, .limits = {{"0s", "30d"}}, .basic = true}),
       retry("backoff", "The wait between two calls."),
       retry("backoff.initial", &RetryOptions::initial, "The first wait.",

@@ -1,11 +1,13 @@
 // The way of a record begins: delivered, identified, queued in its order chain. It goes on in
 // flow.cc (Do).
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "consumer/flow/flow.h"
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 
@@ -29,6 +31,10 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
   in.where = &partition.where;
   in.record = std::move(record);
   in.BecomeQueued();
+  const auto failed = partition.failed.find(in.record.offset);
+  if (failed != partition.failed.end() && !Planted("failures_are_forgotten")) {
+    TakeOver(in, failed->second, now);
+  }
   partition.Deliver(in, now.boot);
   backpressure_.OnDelivered(partition);
   UpdateBytes(in);
@@ -46,6 +52,21 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
                      now);
   }
   Advance(now);
+}
+
+// Its attempts and its time go on from those of earlier owners. Of the time since its last failure
+// counts what it may have waited for its next call, and nothing where the clock of then was ahead.
+// It is given up only after it has failed by itself here, too: a service that is away when a worker
+// starts costs no more records than at any other time.
+void Flow::TakeOver(InFlight& in, const FailedRecord& failed, Now now) {
+  const RetryOptions& retry = tuning_.retry;
+  const Millis most = retry.max + options_.handler_timeout;
+  const auto wall = std::chrono::duration_cast<Millis>(now.wall.time_since_epoch());
+  const Nanos alone = std::min<Nanos>(failed.alone, retry.give_up_after - Nanos(1));
+  in.attempts = in.failing.failures = failed.attempts;
+  in.failing.at = now.boot - std::clamp(wall - failed.last, Millis(0), most);
+  in.failing.wait = most;
+  in.failing.alone = std::max(alone, Nanos(0));
 }
 
 void Flow::JoinChain(InFlight& in) {

@@ -33,6 +33,7 @@ void Flow::OnHighWatermark(const std::vector<PartitionEnd>& ends) {
 
 void Flow::Commit(Now now) {
   commit_at_ = now.boot + options_.commit_interval;
+  for (const auto& [index, partition] : partitions_) partition->UpdateFailedDue(now.boot);
   if (options_.finality == Finality::kTransaction) {
     // Offsets move in transactions only: of what was skipped, and of holes, in one of their own.
     offsets_due_ = std::ranges::any_of(partitions_,
@@ -52,7 +53,8 @@ void Flow::Commit(Now now) {
     }
     partition->committing = partition->watermark;
     partition->confirming = std::exchange(partition->confirm, false) || partition->confirming;
-    actions_.commit.push_back({index, partition->epoch, partition->watermark});
+    actions_.commit.push_back({index, partition->epoch, partition->watermark,
+                               partition->TakeFailed(partition->watermark, now.boot)});
   }
 }
 

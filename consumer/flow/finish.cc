@@ -46,7 +46,8 @@ void Flow::AdvanceWatermark(Assignment& partition, Now now) {
 }
 
 // The pipeline cannot go past this record: it keeps the watermark. The worker drains and stops,
-// once all that was delivered before it in its partition is finished.
+// once all that was delivered before it in its partition is finished. Somebody starts it again
+// then, and its attempts begin anew.
 void Flow::Block(InFlight& in, Error error, Now now) {
   MarkOutOfPrefix(in, true);
   in.BecomeBlocked();
@@ -55,6 +56,7 @@ void Flow::Block(InFlight& in, Error error, Now now) {
   error.where = SourceText(*in.where, in.record.offset);
   Assignment& partition = *in.assignment;
   partition.blocked.emplace(in.record.offset, std::move(error));
+  partition.OnGivenUp(in.record.offset);
   locks_.Leave(in, now);  // those with the same id must not wait for it
   AdvanceWatermark(partition, now);
 }

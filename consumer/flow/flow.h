@@ -16,7 +16,8 @@
 // final (Finality: the ledger's transaction, the write, or the Kafka transaction), a dead
 // letter only after its publish was acknowledged; DONE is sent, and a lease is left behind, only
 // after an effect; a record of an assignment that is over changes nothing any more; a record has at
-// most one handler call out.
+// most one handler call out; what is known of its failures (FailedRecord) goes with the commits of
+// its partition, to each further owner.
 #pragma once
 
 #include <cstdint>
@@ -153,6 +154,7 @@ class Flow : private RecordLocks::User {
   // admit.cc: delivered, identified, in its chain.
   void Admit(Assignment& partition, Record record, Now now);
   void JoinChain(InFlight& record);
+  void TakeOver(InFlight& record, const FailedRecord& failed, Now now);
 
   // What the locks ask (RecordLocks::User).
   [[nodiscard]] bool MayLock(const InFlight& record) const override {
@@ -179,6 +181,7 @@ class Flow : private RecordLocks::User {
   void ResolveContention(InFlight* record, const std::optional<LedgerEntry>& entry, Nanos took,
                          Now now);
   void OnSucceeded(InFlight& record, HandlerValues values);
+  void RememberFailure(const InFlight& record, Now now);
   void OnFailed(InFlight& record, HandlerFailure failure, std::uint64_t call, bool probe, Now now);
 
   // dead_letters.cc: what cannot be processed.
@@ -212,7 +215,7 @@ class Flow : private RecordLocks::User {
   void SendWrites(Now now);
   [[nodiscard]] bool WriteDue(Now now) const;
   void FillBatch(WriteBatch& batch, Now now);
-  void FillOffsets(WriteBatch& batch);
+  void FillOffsets(WriteBatch& batch, Now now);
   void OnOutcome(InFlight& record, const WriteOutcome& outcome, Instant began, Now now);
   void UpdateDeadLetterLimiter(const InFlight& record, const WriteOutcome& outcome);
   void OnEffect(InFlight& record, Instant began, Now now);

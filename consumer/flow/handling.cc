@@ -207,6 +207,15 @@ void Flow::OnSucceeded(InFlight& in, HandlerValues values) {
   work_.Push(&in);
 }
 
+void Flow::RememberFailure(const InFlight& in, Now now) {
+  if (in.attempts == 0) return;
+  in.assignment->OnFailed(
+      {.offset = in.record.offset,
+       .attempts = in.attempts,
+       .alone = std::chrono::duration_cast<Millis>(in.failing.alone),
+       .last = std::chrono::duration_cast<Millis>(now.wall.time_since_epoch())});
+}
+
 void Flow::OnFailed(InFlight& in, HandlerFailure failure, std::uint64_t call, bool probe, Now now) {
   const bool again = calls_.OnFailed(in, failure, call, probe, now);
   Note(
@@ -228,6 +237,7 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, std::uint64_t call, bo
                             now);
   }
   if (!failure.reached) --in.attempts;  // it says nothing about the record
+  RememberFailure(in, now);
   observer_->OnRetry(RetryStage::kHandler);
   if (in.assignment->revoking) return locks_.GiveBackFrom(in, now);  // the next owner tries again
   in.BecomeRetrying();

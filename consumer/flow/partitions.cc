@@ -63,9 +63,10 @@ void Flow::CheckDrained(Now now) {
       const auto found = partitions_.find(index);
       if (found == partitions_.end()) continue;
       // What is not surely ours any more is not written: nothing is asked while it is revoked.
-      const Assignment& partition = *found->second;
+      Assignment& partition = *found->second;
       if (partition.Busy() && (partition.writing > 0 || OwnershipIsFresh(partition, now))) return;
-      unsent = unsent || found->second->CommitDue();
+      partition.UpdateFailedDue(now.boot);
+      unsent = unsent || partition.CommitDue();
     }
     if (transaction && writes_out_ > 0) return;
     if (transaction && unsent && !std::exchange(drain_->offsets_sent, true)) {
@@ -81,8 +82,11 @@ void Flow::CheckDrained(Now now) {
     if (found == partitions_.end()) continue;
     Assignment& partition = *found->second;
     if (!drain.lost) FinishPublished(partition, now);
-    if (!drain.lost && !transaction && partition.watermark > partition.committed) {
-      offsets.push_back({partition.index, partition.epoch, partition.watermark});
+    const bool moved = partition.watermark > partition.committed;
+    const bool failed = partition.failed_changed || !partition.failed.empty();
+    if (!drain.lost && !transaction && (moved || failed)) {
+      offsets.push_back({partition.index, partition.epoch, partition.watermark,
+                         partition.TakeFailed(partition.watermark, now.boot)});
     }
     LeavePartition(std::move(found->second), now);
     partitions_.erase(found);

@@ -141,7 +141,7 @@ void Flow::LookForProbes(Now now) {
 // A few that fail, with all others behind them: these records may be bad as well as the service.
 void Flow::NameProbes(const std::vector<const InFlight*>& probes) {
   const bool all_fail =
-      std::ranges::all_of(probes, [](const InFlight* in) { return in->failing.failures > 0; });
+      std::ranges::all_of(probes, [](const InFlight* in) { return in->failing.last != 0; });
   if (probes.empty() || probes.size() > kNamedProbes || !all_fail) return;
   std::string names;
   for (const InFlight* in : probes) {
@@ -162,7 +162,8 @@ void Flow::LookForFailing() {
   std::size_t count = 0;
   const InFlight* most = nullptr;
   for (const InFlight& in : pool_) {
-    if (!NeedsHandler(in) || in.failing.failures < tuning_.retry.attempts) continue;
+    const bool fails = in.failing.last != 0 && in.failing.failures >= tuning_.retry.attempts;
+    if (!NeedsHandler(in) || !fails) continue;
     ++count;
     if (most == nullptr || in.failing.failures > most->failing.failures) most = &in;
   }

@@ -45,7 +45,7 @@ void Flow::SendWrites(Now now) {
   while (WriteDue(now)) {
     auto batch = std::make_unique<WriteBatch>();
     FillBatch(*batch, now);
-    if (options_.finality == Finality::kTransaction) FillOffsets(*batch);
+    if (options_.finality == Finality::kTransaction) FillOffsets(*batch, now);
     if (batch->records.empty() && batch->moves.empty()) continue;
     batch->id = next_write_++;
     ++writes_out_;
@@ -105,15 +105,17 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
 
 // How far each partition is finished once this transaction is committed. Within a partition its
 // records are a prefix of what is unfinished (the chain is the partition).
-void Flow::FillOffsets(WriteBatch& batch) {
+void Flow::FillOffsets(WriteBatch& batch, Now now) {
   offsets_due_ = false;
   for (const auto& [index, partition] : partitions_) {
     const Offset next = partition->NextAfterWrites();
-    if (next <= partition->committing) continue;
+    const bool failed = partition->failed_due && next == partition->committing;
+    if (next <= partition->committing && !failed) continue;
     partition->committing = next;
     batch.request.epoch = partition->epoch;
-    batch.request.offsets.push_back({partition->where, next});
-    batch.moves.push_back({index, partition->epoch, next});
+    batch.request.offsets.push_back(
+        {partition->where, next, partition->TakeFailed(next, now.boot)});
+    batch.moves.push_back({index, partition->epoch, next, batch.request.offsets.back().failed});
   }
   for (const InFlight* in : batch.records) {
     FENCEPOST_CHECK(in->record.offset < in->assignment->committing,

@@ -26,7 +26,7 @@ struct HandlerRequest {
   const TopicPartition* where = nullptr;
   std::string_view record_id;
   std::uint64_t token = 0;
-  int attempt = 1;                      // counted from 1, for this lease
+  int attempt = 1;                      // from 1; those of earlier owners count
   std::chrono::milliseconds timeout{};  // of this call
 };
 

@@ -46,7 +46,8 @@ void TestWorker::Start() {
     assigned.push_back({.partition = static_cast<PartitionIndex>(i),
                         .where = partition.where,
                         .epoch = epoch_,
-                        .start = partition.committed});
+                        .start = partition.committed,
+                        .failed = partition.failed});
   }
   Step([&] {
     core_.OnClusterId("test");
@@ -206,9 +207,7 @@ void TestWorker::Write(std::unique_ptr<WriteBatch> batch) {
       for (const WriteItem& item : request.items) {
         if (transaction && item.dead_letter != nullptr) Publish({*item.dead_letter});
       }
-      for (const PartitionOffset& move : (*shared)->moves) {
-        world_.partitions[move.partition].committed = move.next;
-      }
+      for (const PartitionOffset& move : (*shared)->moves) Take(move);
     }
     if (!request.items.empty() && Dies(LifeStage::kOutput)) return;
     if (!(*shared)->moves.empty() && Dies(LifeStage::kCommit)) return;  // offsets and all
@@ -229,10 +228,14 @@ void TestWorker::Publish(std::vector<DeadLetter> letters) {
         [this, ids = std::move(ids)] { core_.OnDeadLettered(ids, {}, world_.time.now()); });
 }
 
+void TestWorker::Take(const PartitionOffset& offset) {
+  TestPartition& partition = world_.partitions[offset.partition];
+  partition.committed = offset.next;
+  partition.failed = offset.failed;
+}
+
 void TestWorker::Commit(const std::vector<PartitionOffset>& offsets) {
-  for (const PartitionOffset& offset : offsets) {
-    world_.partitions[offset.partition].committed = offset.next;
-  }
+  for (const PartitionOffset& offset : offsets) Take(offset);
   if (Dies(LifeStage::kCommit)) return;
   core_.OnCommitted(offsets, world_.time.now().boot, world_.time.now());
 }

@@ -39,6 +39,7 @@ class TestWorker {
   void LookUp(std::unique_ptr<LookupBatch> batch);
   void Publish(std::vector<DeadLetter> letters);
   void Commit(const std::vector<PartitionOffset>& offsets);
+  void Take(const PartitionOffset& offset);  // the group has it now
   bool Dies(LifeStage stage);
   // How much longer a step takes in which the test lets the lease go to another.
   locking::Nanos LoseLease(LifeStage stage, std::string_view record_id);

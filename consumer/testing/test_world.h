@@ -32,6 +32,7 @@ struct TestPartition {
   TopicPartition where;
   std::deque<StoredRecord> log;  // stable addresses: records view into it
   Offset committed = 0;
+  std::vector<FailedRecord> failed;  // … with it
 };
 
 struct TestDeadLetter {

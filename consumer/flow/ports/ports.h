@@ -12,6 +12,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/record/dead_letter.h"
+#include "consumer/record/failed_record.h"
 #include "consumer/record/record.h"
 #include "locking/base/types.h"
 
@@ -26,13 +27,15 @@ struct AssignedPartition {
   PartitionIndex partition = 0;
   TopicPartition where;
   AssignmentEpoch epoch = 0;
-  Offset start = 0;  // committed before this is told
+  Offset start = 0;                    // committed before this is told
+  std::vector<FailedRecord> failed{};  // … and with it
 };
 
 struct PartitionOffset {
   PartitionIndex partition = 0;
   AssignmentEpoch epoch = 0;
-  Offset next = 0;  // the offset to go on from: watermark, as Kafka commits it
+  Offset next = 0;                     // the offset to go on from: watermark, as Kafka commits it
+  std::vector<FailedRecord> failed{};  // from there on, for the next owner: AssignedPartition
 };
 
 struct PartitionEnd {
@@ -112,6 +115,7 @@ struct WriteItem {
 struct SourceOffset {
   TopicPartition where;
   Offset next = 0;
+  std::vector<FailedRecord> failed{};  // as PartitionOffset's
 };
 
 struct WriteRequest {

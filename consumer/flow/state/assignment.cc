@@ -5,6 +5,12 @@
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
+namespace {
+
+// Between two commits for the sake of failures alone.
+constexpr std::chrono::seconds kFailedBetween{5};
+
+}  // namespace
 
 Assignment::Assignment(const AssignedPartition& assigned)
     : index(assigned.partition),
@@ -14,7 +20,9 @@ Assignment::Assignment(const AssignedPartition& assigned)
       position(assigned.start),
       watermark(assigned.start),
       committing(assigned.start),
-      committed(assigned.start) {}
+      committed(assigned.start) {
+  for (const FailedRecord& one : assigned.failed) failed.emplace(one.offset, one);
+}
 
 void Assignment::Deliver(InFlight& record, Instant now) {
   if (slots.empty()) oldest_since = stall_told = now;
@@ -27,6 +35,7 @@ void Assignment::Deliver(InFlight& record, Instant now) {
 void Assignment::Finish(const InFlight& record) {
   slots[record.slot - first_slot].record = nullptr;
   --unfinished;
+  failed.erase(record.record.offset);
 }
 
 void Assignment::AdvanceWatermark(Instant now) {
@@ -38,6 +47,7 @@ void Assignment::AdvanceWatermark(Instant now) {
   }
   if (moved) oldest_since = stall_told = now;
   watermark = slots.empty() || Planted("commit_past_a_hole") ? position : slots.front().offset;
+  failed.erase(failed.begin(), failed.lower_bound(watermark));
 }
 
 void Assignment::PassHoles(Offset to) { position = std::max(position, to); }
@@ -49,7 +59,32 @@ void Assignment::OnCommitted(Offset next, std::optional<Instant> sent) {
     committed = std::max(committed, next);
   } else {
     committing = committed;
+    failed_changed = failed_changed || !failed.empty();
   }
+}
+
+void Assignment::OnFailed(const FailedRecord& record) {
+  failed.insert_or_assign(record.offset, record);
+  failed_changed = true;
+}
+
+void Assignment::OnGivenUp(Offset offset) {
+  failed_changed = failed.erase(offset) > 0 || failed_changed;
+}
+
+std::vector<FailedRecord> Assignment::TakeFailed(Offset next, Instant now) {
+  failed_changed = failed_due = false;
+  failed_again = now + kFailedBetween;
+  std::vector<FailedRecord> oldest;
+  for (auto at = failed.lower_bound(next); at != failed.end(); ++at) {
+    if (oldest.size() == kMostFailed) break;
+    oldest.push_back(at->second);
+  }
+  return oldest;
+}
+
+void Assignment::UpdateFailedDue(Instant now) {
+  failed_due = failed_changed && (revoking || now >= failed_again);
 }
 
 void Assignment::UpdateEnd(Offset high) {

@@ -3,13 +3,16 @@
 // the flow; the engine thread's.
 //
 // Invariants: committed <= committing and watermark <= position; the watermark passes no delivered
-// record that is not finished (PROTOCOL.md, 16); slots.front() is unfinished, in offset order.
+// record that is not finished (PROTOCOL.md, 16); slots.front() is unfinished, in offset order;
+// `failed` has unfinished records from the watermark on: those that failed here, and those that an
+// earlier owner told of, delivered or not.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "consumer/flow/ports/ports.h"
 #include "consumer/flow/state/in_flight.h"
@@ -44,6 +47,13 @@ struct Assignment {
   void AdvanceWatermark(Instant now);
   // Everything up to here was delivered, or is not there: the watermark may pass the holes.
   void PassHoles(Offset to);
+  // The handler failed for this record, or the pipeline ends at it and it begins anew (OnGivenUp).
+  void OnFailed(const FailedRecord& record);
+  void OnGivenUp(Offset offset);
+  // Of `failed`, to be committed with the offset `next`: they are not due any more.
+  std::vector<FailedRecord> TakeFailed(Offset next, Instant now);
+  // Their commit alone is due: they have changed, and the last one was long enough ago.
+  void UpdateFailedDue(Instant now);
   // Kafka took the commit of everything before `next` that was sent then; or not, and it is due
   // again.
   void OnCommitted(Offset next, std::optional<Instant> sent);
@@ -55,7 +65,7 @@ struct Assignment {
   [[nodiscard]] std::size_t finished_behind() const { return slots.size() - unfinished; }
   // The watermark is past a record that is not finished: never, but for a defect.
   [[nodiscard]] bool WatermarkPastHole() const;
-  [[nodiscard]] bool CommitDue() const { return watermark > committing || confirm; }
+  [[nodiscard]] bool CommitDue() const { return watermark > committing || confirm || failed_due; }
   // The group has committed all that was there when the partition was assigned.
   [[nodiscard]] bool CaughtUp() const { return goal && committed >= *goal; }
   // What it had committed so long ago, or up to twice as long.
@@ -69,6 +79,10 @@ struct Assignment {
   bool revoking = false;
   bool gone = false;  // no longer ours; only what the output has in its hands is still here
   std::map<Offset, Error> blocked;  // what the pipeline cannot go past, and why
+  std::map<Offset, FailedRecord> failed;
+  bool failed_changed = false;  // since it was handed to Kafka
+  bool failed_due = false;      // a commit is wanted for it alone
+  Instant failed_again;         // not before
   std::deque<Slot> slots;
   std::uint64_t first_slot = 0;  // InFlight::slot of the first one
   std::size_t unfinished = 0;    // of `slots`

@@ -44,11 +44,11 @@ class HandlerCircuit {
 
   // What a record remembers of its failures.
   struct Failing {
-    int failures = 0;         // calls that failed
-    Call last = 0;            // of them
+    int failures = 0;         // calls that failed, those of earlier owners too
+    Call last = 0;            // of them; 0: none here
     Call begun = 0;           // the newest call of any record when the first of them failed
     locking::Instant at;      // when the last one failed
-    locking::Nanos wait{0};   // how long after that the next call may take until it fails
+    locking::Nanos wait{0};   // how long after that the next call may take until it fails; 0: none
     locking::Nanos alone{0};  // how long it has failed by itself
     std::string why;          // the last failure, without anything of the record
   };
@@ -82,18 +82,19 @@ class HandlerCircuit {
   // A failure after which the record is to be tried again.
   void OnFailure(RecordKey record, Failing& failing, Call call, Says says, locking::Instant now) {
     const Call before = std::exchange(failing.last, call);
-    if (failing.failures++ == 0) failing.begun = std::max(newest_, call);
+    ++failing.failures;
+    if (before == 0) failing.begun = std::max(newest_, call);
     const locking::Nanos since = std::min(now - std::exchange(failing.at, now), failing.wait);
     const bool nobody = says == Says::kServesNobody && last_success_ <= failing.begun;
     const bool shared_by_all = nobody || says == Says::kIsAway || says == Says::kRefusesAll;
     if (says != Says::kRefusesAll && last_success_ > (before == 0 ? call : before)) {
-      if (before != 0) failing.alone += since;
+      failing.alone += since;
       return;
     }
     if (failures_++ == 0) first_ = record;
     several_ = several_ || given_up_ || record != first_;
     const bool shared = several_ || shared_by_all;
-    if (!shared && before != 0) failing.alone += since;
+    if (!shared) failing.alone += since;
     const bool opens = failures_ >= failures_to_open_ || says == Says::kRefusesAll;
     if (!shared) {
       Close();

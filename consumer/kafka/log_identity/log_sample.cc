@@ -38,6 +38,30 @@ bool Take(std::string_view& text, char separator, T& number, int base = 10) {
   return true;
 }
 
+bool TakeSample(std::string_view& text, Offset next, std::optional<LogSample>& sample) {
+  if (text.starts_with("- ")) {
+    text.remove_prefix(2);
+    return true;
+  }
+  LogSample& read = sample.emplace();
+  return Take(text, ' ', read.offset) && Take(text, ' ', read.timestamp) &&
+         Take(text, ' ', read.crc.emplace(), 16) && read.offset >= 0 && read.offset < next;
+}
+
+// What no worker writes is refused, so that it cannot overflow where it is reckoned with.
+bool TakeFailed(std::string_view& text, FailedRecord& read) {
+  constexpr int kMostAttempts = 1'000'000'000;
+  constexpr std::int64_t kLongest = std::int64_t{100} * 366 * 24 * 3600 * 1000;
+  std::int64_t alone = 0;
+  std::int64_t last = 0;
+  const bool taken = Take(text, ':', read.offset) && Take(text, ':', read.attempts) &&
+                     Take(text, ':', alone) && Take(text, ' ', last);
+  read.alone = Millis(alone);
+  read.last = Millis(last);
+  return taken && read.offset >= 0 && read.attempts > 0 && read.attempts <= kMostAttempts &&
+         alone >= 0 && alone <= kLongest && last >= 0;
+}
+
 bool IsSame(const LogSample& a, const LogSample& b) {
   return a.timestamp == b.timestamp && (!a.crc || !b.crc || a.crc == b.crc) &&
          !locking::IsOtherContent(a.content, b.content);
@@ -58,21 +82,32 @@ LogSample SampleOf(const Record& record) {
           .content = ContentOfRecord(record)};
 }
 
-std::string MetadataText(const LogSample& sample, Offset next) {
-  return fmt::format("{}{} {} {} {:08x}", kVersion, next, sample.offset, sample.timestamp,
-                     sample.crc.value_or(0));
+std::string MetadataText(const CommitMetadata& metadata, Offset next) {
+  const auto& [sample, failed] = metadata;
+  if (!sample && failed.empty()) return "";
+  std::string text = fmt::format("{}{} ", kVersion, next);
+  text += sample ? fmt::format("{} {} {:08x}", sample->offset, sample->timestamp,
+                               sample->crc.value_or(0))
+                 : "-";
+  for (const FailedRecord& one : failed) {
+    text +=
+        fmt::format(" {}:{}:{}:{}", one.offset, one.attempts, one.alone.count(), one.last.count());
+  }
+  return text;
 }
 
-std::optional<LogSample> ParseMetadata(std::string_view metadata, Offset next) {
-  if (!metadata.starts_with(kVersion)) return std::nullopt;
+CommitMetadata ParseMetadata(std::string_view metadata, Offset next) {
+  if (!metadata.starts_with(kVersion)) return {};
   metadata.remove_prefix(kVersion.size());
+  CommitMetadata read;
   Offset of = -1;
-  LogSample sample;
-  const bool read = Take(metadata, ' ', of) && Take(metadata, ' ', sample.offset) &&
-                    Take(metadata, ' ', sample.timestamp) &&
-                    Take(metadata, ' ', sample.crc.emplace(), 16) && metadata.empty();
-  if (!read || of != next || sample.offset < 0 || sample.offset >= next) return std::nullopt;
-  return sample;
+  if (!Take(metadata, ' ', of) || of != next || !TakeSample(metadata, next, read.sample)) return {};
+  while (!metadata.empty()) {
+    FailedRecord one;
+    if (!TakeFailed(metadata, one) || read.failed.size() == kMostFailed) return {};
+    if (one.offset >= next) read.failed.push_back(one);
+  }
+  return read;
 }
 
 std::string AnchorText(const LogSample& sample) {

@@ -16,6 +16,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/record/failed_record.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
 #include "locking/base/types.h"
@@ -33,11 +34,20 @@ struct LogSample {
 };
 LogSample SampleOf(const Record& record);  // with both
 
-// "fencepost1 NEXT OFFSET TIMESTAMP CRC", less than 100 bytes. NEXT is the offset that it is
-// committed with: a tool that copies the metadata to another offset (a mirror) takes it away.
-std::string MetadataText(const LogSample& sample, Offset next);
+// What a group's offset is committed with, for the member that continues from there.
+struct CommitMetadata {
+  std::optional<LogSample> sample;   // of a record below the offset
+  std::vector<FailedRecord> failed;  // from the offset on, by offset; at most kMostFailed
+  bool operator==(const CommitMetadata&) const = default;
+};
+// "fencepost1 NEXT OFFSET TIMESTAMP CRC", or "-" for the last three where there is no sample, less
+// than 100 bytes; then for each record that failed " OFFSET:ATTEMPTS:ALONE:LAST" (FailedRecord,
+// milliseconds), less than 3,000 bytes in all. NEXT is the offset that it is committed with: a tool
+// that copies the metadata to another offset (a mirror) takes it away. Empty where there is
+// nothing to tell.
+std::string MetadataText(const CommitMetadata& metadata, Offset next);
 // Nothing where the metadata is empty, another's, or of another offset.
-std::optional<LogSample> ParseMetadata(std::string_view metadata, Offset next);
+CommitMetadata ParseMetadata(std::string_view metadata, Offset next);
 // "OFFSET:TIMESTAMP:CONTENT"
 std::string AnchorText(const LogSample& sample);
 std::optional<LogSample> ParseAnchor(std::string_view text);

@@ -87,23 +87,25 @@ void LogSamples::Hurry() {
   for (auto& [where, chain] : chains_) chain.due = {};
 }
 
-std::string LogSamples::TextFor(const TopicPartition& where, Offset next) {
+std::string LogSamples::TextFor(const TopicPartition& where, Offset next,
+                                std::vector<FailedRecord> failed) {
   const std::lock_guard lock(mutex_);
+  CommitMetadata metadata;
+  if (length_ == Length::kFull) metadata.failed = std::move(failed);
   const auto found = chains_.find(where);
-  if (found == chains_.end() || silent_) return "";
+  if (found == chains_.end() || length_ == Length::kNone) return MetadataText(metadata, next);
   std::vector<LogSample>& known = found->second.known;
   const auto behind = std::partition_point(
       known.begin(), known.end(), [next](const LogSample& one) { return one.offset < next; });
-  if (behind == known.begin()) return "";
-  const std::string text = MetadataText(*std::prev(behind), next);
+  if (behind != known.begin()) metadata.sample = *std::prev(behind);
   // The one before it stays: a transaction that is aborted may come again with a lower offset.
   if (behind - known.begin() > 2) known.erase(known.begin(), behind - 2);
-  return text;
+  return MetadataText(metadata, next);
 }
 
-void LogSamples::Silence() {
+void LogSamples::Shorten() {
   const std::lock_guard lock(mutex_);
-  silent_ = true;
+  length_ = length_ == Length::kFull ? Length::kSample : Length::kNone;
 }
 
 }  // namespace fencepost::consumer

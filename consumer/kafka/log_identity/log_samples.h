@@ -44,10 +44,12 @@ class LogSamples {
   // All are wanted as soon as may be: something may have happened to the topics.
   void Hurry();
 
-  // The metadata to commit this offset with; empty where no sample below it is known.
-  std::string TextFor(const TopicPartition& where, Offset next);
-  // The brokers take no metadata of this length: from now on there is none.
-  void Silence();
+  // The metadata to commit this offset with, with a sample where one below it is known.
+  std::string TextFor(const TopicPartition& where, Offset next,
+                      std::vector<FailedRecord> failed = {});
+  // The brokers take no metadata of this length: from now on there are no failed records in it, and
+  // if that does not help, there is none.
+  void Shorten();
 
  private:
   struct Chain {
@@ -61,7 +63,7 @@ class LogSamples {
 
   mutable std::mutex mutex_;
   std::map<TopicPartition, Chain> chains_;
-  bool silent_ = false;
+  enum class Length : std::uint8_t { kFull, kSample, kNone } length_ = Length::kFull;
 };
 
 }  // namespace fencepost::consumer

@@ -205,7 +205,7 @@ Offset KafkaOutput::NextOf(const SourceOffset& one) const {
 Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadata& metadata) {
   const rdkafka::PartitionList list = rdkafka::MakeList(request.offsets.size());
   for (const SourceOffset& one : request.offsets) {
-    AddOffset(list.get(), one.where, NextOf(one), metadata.samples.get());
+    AddOffset(list.get(), {one.where, NextOf(one), one.failed}, metadata.samples.get());
   }
   const auto since = Clock::now();
   // This call cannot be resumed: its limit ends the transaction.
@@ -216,7 +216,7 @@ Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadat
   }
   if (step.done()) return {};
   if (step.kind == Kind::kFatal) return Trouble{Trouble::Of::kProducer, step};
-  TooLargeForSamples(step.code, metadata.samples.get());
+  ShortenIfTooLarge(step.code, metadata.samples.get());
   const bool rejected = ClassifyCommit(step.code) == CommitResult::kRejected;
   return Trouble{rejected ? Trouble::Of::kGroup : Trouble::Of::kBrokers, step};
 }

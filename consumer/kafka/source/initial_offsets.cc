@@ -80,22 +80,19 @@ tl::expected<Offset, rd_kafka_resp_err_t> InitialOffsets::AskOne(const TopicPart
   auto error = rd_kafka_committed(consumer_, list.get(), limit_ms);
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = one->err;
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
-  NoteSample(*one);
+  NoteMetadata(*one);
   return one->offset;
 }
 
-void InitialOffsets::NoteSample(const rd_kafka_topic_partition_t& committed) {
-  const TopicPartition where{committed.topic, committed.partition};
-  samples_.erase(where);
-  if (committed.metadata == nullptr) return;
+void InitialOffsets::NoteMetadata(const rd_kafka_topic_partition_t& committed) {
   const std::string_view text(static_cast<const char*>(committed.metadata),
-                              committed.metadata_size);
-  if (const auto sample = ParseMetadata(text, committed.offset)) samples_[where] = *sample;
+                              committed.metadata == nullptr ? 0 : committed.metadata_size);
+  metadata_[{committed.topic, committed.partition}] = ParseMetadata(text, committed.offset);
 }
 
-std::optional<LogSample> InitialOffsets::SampleFor(const TopicPartition& where) const {
-  const auto found = samples_.find(where);
-  return found == samples_.end() ? std::nullopt : std::optional(found->second);
+CommitMetadata InitialOffsets::MetadataOf(const TopicPartition& where) const {
+  const auto found = metadata_.find(where);
+  return found == metadata_.end() ? CommitMetadata() : found->second;
 }
 
 InitialOffsets::Turn InitialOffsets::Again(std::string why) {
@@ -178,7 +175,7 @@ tl::expected<bool, std::string> InitialOffsets::AskOwned(const std::string& topi
       known.in_transaction = !alone;
       one.offset = alone.value_or(RD_KAFKA_OFFSET_INVALID);
     } else {
-      NoteSample(one);
+      NoteMetadata(one);
     }
     if (one.offset >= 0) known.committed = one.offset;
     answered = answered && !known.in_transaction;

@@ -62,8 +62,8 @@ class InitialOffsets {
   // What is committed of a partition that was in a transaction; nullopt: it still is, or nobody
   // answers. RD_KAFKA_OFFSET_INVALID: nothing is. Blocks about a tenth of a second at most.
   std::optional<Offset> AfterTransaction(const TopicPartition& where);
-  // The sample that came with the offset of this partition, as far as one did.
-  [[nodiscard]] std::optional<LogSample> SampleFor(const TopicPartition& where) const;
+  // What came with the offset of this partition.
+  [[nodiscard]] CommitMetadata MetadataOf(const TopicPartition& where) const;
 
   // What the group has committed of one partition; below 0: nothing.
   tl::expected<Offset, rd_kafka_resp_err_t> AskOne(const TopicPartition& where, int limit_ms);
@@ -82,7 +82,7 @@ class InitialOffsets {
                                            std::vector<KnownPartition>& partitions);
   tl::expected<void, std::string> AskOthers(const std::string& topic,
                                             std::vector<KnownPartition>& partitions);
-  void NoteSample(const rd_kafka_topic_partition_t& committed);
+  void NoteMetadata(const rd_kafka_topic_partition_t& committed);
   Turn Again(std::string why);
 
   rd_kafka_t* consumer_;
@@ -94,7 +94,7 @@ class InitialOffsets {
   Note note_;
   std::string why_;
   Error error_;
-  std::map<TopicPartition, LogSample> samples_;
+  std::map<TopicPartition, CommitMetadata> metadata_;
 };
 
 }  // namespace fencepost::consumer

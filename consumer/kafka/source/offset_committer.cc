@@ -34,21 +34,21 @@ CommitResult ClassifyCommit(rd_kafka_resp_err_t error) {
   }
 }
 
-void AddOffset(rd_kafka_topic_partition_list_t* list, const TopicPartition& where, Offset next,
+void AddOffset(rd_kafka_topic_partition_list_t* list, const SourceOffset& offset,
                LogSamples* samples) {
+  const auto& [where, next, failed] = offset;
   auto* one = rd_kafka_topic_partition_list_add(list, where.topic.c_str(), where.partition);
   one->offset = next;
-  const std::string text = samples == nullptr ? "" : samples->TextFor(where, next);
+  const std::string text = samples == nullptr ? "" : samples->TextFor(where, next, failed);
   if (text.empty()) return;
   one->metadata = std::malloc(text.size());  // librdkafka frees it
   std::memcpy(one->metadata, text.data(), text.size());
   one->metadata_size = text.size();
 }
 
-bool TooLargeForSamples(rd_kafka_resp_err_t error, LogSamples* samples) {
-  if (error != RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE || samples == nullptr) return false;
-  samples->Silence();
-  return true;
+void ShortenIfTooLarge(rd_kafka_resp_err_t error, LogSamples* samples) {
+  const bool too_large = error == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE;
+  if (too_large && samples != nullptr) samples->Shorten();
 }
 
 OffsetCommitter::OffsetCommitter(rd_kafka_t* consumer, Report report)
@@ -91,7 +91,7 @@ void OffsetCommitter::Send() {
   out_.clear();
   for (const auto& [index, offset] : waiting_) {
     const TopicPartition& where = assigned_.at(index).where;
-    AddOffset(list.get(), where, offset.next, samples_.get());
+    AddOffset(list.get(), {where, offset.next, offset.failed}, samples_.get());
     out_.emplace_back(where, offset);
   }
   waiting_.clear();
@@ -144,7 +144,7 @@ void OffsetCommitter::Settle(rd_kafka_resp_err_t error,
       good.offsets.push_back(offset);
       continue;
     }
-    TooLargeForSamples(own, samples_.get());
+    ShortenIfTooLarge(own, samples_.get());
     bad.offsets.push_back(offset);
     bad.result = ClassifyCommit(own);
     bad.why = rd_kafka_err2str(own);

@@ -21,13 +21,12 @@ namespace fencepost::consumer {
 // Rejected: the group has moved on and this member may not commit. Failed: anything else.
 CommitResult ClassifyCommit(rd_kafka_resp_err_t error);
 
-// To a list of offsets to commit, with a sample of its log where there is one. `samples` may be
-// null.
-void AddOffset(rd_kafka_topic_partition_list_t* list, const TopicPartition& where, Offset next,
+// To a list of offsets to commit, with its metadata (CommitMetadata). `samples` may be null.
+void AddOffset(rd_kafka_topic_partition_list_t* list, const SourceOffset& offset,
                LogSamples* samples);
-// The brokers' limit (offset.metadata.max.bytes) is below the length of a sample: commits go
-// on without. True: that was the error.
-bool TooLargeForSamples(rd_kafka_resp_err_t error, LogSamples* samples);
+// The brokers' limit (offset.metadata.max.bytes) is below the length of the metadata: commits go on
+// with less of it.
+void ShortenIfTooLarge(rd_kafka_resp_err_t error, LogSamples* samples);
 
 struct CommitReport {
   std::vector<PartitionOffset> offsets;

@@ -262,7 +262,8 @@ bool KafkaSource::Impl::TellClusterId() {
 AssignedPartition KafkaSource::Impl::Number(TopicPartition where, Offset start) {
   const auto index = static_cast<PartitionIndex>(numbers.size());
   const auto at = numbers.try_emplace(where, index).first;
-  return {at->second, std::move(where), epoch.load(), start};
+  auto known = starts->MetadataOf(where);
+  return {at->second, std::move(where), epoch.load(), start, std::move(known.failed)};
 }
 
 void KafkaSource::Impl::AskToRejoin(const std::string& why) {

@@ -22,7 +22,7 @@ std::vector<TopicPartition> KafkaSource::Impl::BeginSamples() {
 }
 
 void KafkaSource::Impl::BeginSample(const TopicPartition& where) {
-  const auto committed = starts->SampleFor(where);
+  const auto committed = starts->MetadataOf(where).sample;
   samples->Begin(where, committed);
   if (!committed) return;
   reader->Ask(where, {committed->offset});

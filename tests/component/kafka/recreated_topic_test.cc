@@ -33,7 +33,8 @@ class RecreatedTopic : public OrdersOnMock {
 };
 
 TEST_F(RecreatedTopic, EndTheWorkerBeforeTheFirstRecordOfTheirPartition) {
-  admin->CommitOffsets("g", "orders", {10, 10}, {"", MetadataText({4, 1'700'000'000'000, 1}, 10)});
+  admin->CommitOffsets("g", "orders", {10, 10},
+                       {"", MetadataText({LogSample{4, 1'700'000'000'000, 1}}, 10)});
   Reader sink(options);
   ASSERT_TRUE(sink.Fails());
   EXPECT_EQ(sink.fatal->code, "topic_replaced");
@@ -45,7 +46,8 @@ TEST_F(RecreatedTopic, EndTheWorkerBeforeTheFirstRecordOfTheirPartition) {
 // Both the records and the sample are late: no partition waits for ever, and the answer counts
 // nevertheless.
 TEST_F(RecreatedTopic, AreWaitedForSomeTimeAndCountWheneverTheyCome) {
-  admin->CommitOffsets("g", "orders", {10, 10}, {"", MetadataText({4, 1'700'000'000'000, 1}, 10)});
+  admin->CommitOffsets("g", "orders", {10, 10},
+                       {"", MetadataText({LogSample{4, 1'700'000'000'000, 1}}, 10)});
   for (int i = 0; i < 2; ++i) DelayRequest(*cluster, kFetchRequest, 18s);
   Reader sink(options);
   ASSERT_TRUE(sink.Fails());

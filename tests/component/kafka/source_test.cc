@@ -416,6 +416,25 @@ TEST_F(KafkaSourceOnMock, RefusesToStartWithASettingThatItMustNotTake) {
   EXPECT_EQ(started.error().code, "bad_config");
 }
 
+TEST_F(KafkaSourceOnMock, TellsTheNextOwnerWhichRecordsFailedFromTheCommitOn) {
+  const std::vector<FailedRecord> failed{
+      {.offset = 4, .attempts = 124, .alone = 13min, .last = Millis(1'700'000'000'000)}};
+  {
+    Reader first(Options());
+    ASSERT_TRUE(first.Owns(4));
+    const std::vector<PartitionOffset> starts = first.Positions();
+    for (const PartitionOffset& one : starts) {
+      first.source.Commit({{one.partition, one.epoch, one.next, failed}});
+    }
+    ASSERT_TRUE(first.Until([&] { return first.committed.size() == 4; }));
+  }
+  Reader next(Options());
+  ASSERT_TRUE(next.Owns(4));
+  next.Locked([&] {
+    for (const AssignedPartition& one : next.assigned) EXPECT_EQ(one.failed, failed);
+  });
+}
+
 TEST_F(KafkaSourceOnMock, GivesAPartitionTheSameNumberInEveryAssignment) {
   std::map<TopicPartition, std::vector<PartitionIndex>> numbers;
   Reader sink(Options());

@@ -115,7 +115,7 @@ TEST_F(ReplacedTopic, IsNotSeenWhereOtherThanARecordStandsAtTheSample) {
   }
   ASSERT_TRUE(WaitUntil(30s, [&] { return broker->admin().EndOffsets(topic)[0] == 6; }));
   Produce(4, "more");
-  Commit(6, MetadataText({5, 1'700'000'000'000, 1}, 6));
+  Commit(6, MetadataText({LogSample{5, 1'700'000'000'000, 1}}, 6));
   GoesOn(6, 10);
 }
 
@@ -123,7 +123,8 @@ TEST_F(ReplacedTopic, IsNotSeenInMetadataOfOthersOrOfAnotherOffset) {
   broker->CreateTopic(topic, 1);
   Produce(20, "old");
   for (const std::string& metadata :
-       {std::string("anything"), MetadataText({3, 1'700'000'000'000, 1}, 11), std::string()}) {
+       {std::string("anything"), MetadataText({LogSample{3, 1'700'000'000'000, 1}}, 11),
+        std::string()}) {
     Commit(10, metadata);
     GoesOn(10, 20);
   }
@@ -147,7 +148,7 @@ TEST_F(ReplacedTopic, IsSeenWhereItEndsBeforeTheSample) {
 TEST_F(ReplacedTopic, IsSeenInAPartitionThatATransactionHeldBack) {
   broker->CreateTopic(topic, 1);
   Produce(20, "old");
-  Commit(10, MetadataText({3, 1'700'000'000'000, 1}, 10));
+  Commit(10, MetadataText({LogSample{3, 1'700'000'000'000, 1}}, 10));
   auto made = TransactionalProducer::Make({{"bootstrap.servers", broker->bootstrap()},
                                            {"transactional.id", topic},
                                            {"transaction.timeout.ms", "60000"}});

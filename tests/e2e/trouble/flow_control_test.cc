@@ -194,7 +194,6 @@ TEST_F(FlowControl, AStallShowsInReadyInTheLogAndInTheMetricsAndCostsNoMembershi
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
 }
 
-// A restart would begin the count of attempts again, so that they never ran out.
 TEST_F(FlowControl, AServiceThatIsAwayForLongerThanAStallLeavesTheWorkerLiveAndAttemptsCounting) {
   PipelineText text = Text(1);
   text.more = Http() +

@@ -97,10 +97,10 @@ void FlowBench::Connect(int node) {
 }
 
 void FlowBench::Assign(PartitionIndex partition, Offset start, AssignmentEpoch epoch,
-                       std::size_t late) {
+                       std::size_t late, std::vector<FailedRecord> failed) {
   sources_[partition] = {epoch, start};
-  flow.OnAssigned({{partition, {"t", static_cast<std::int32_t>(partition)}, epoch, start}},
-                  world.now, late);
+  const TopicPartition where{"t", static_cast<std::int32_t>(partition)};
+  flow.OnAssigned({{partition, where, epoch, start, std::move(failed)}}, world.now, late);
   Take();
 }
 

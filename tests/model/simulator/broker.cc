@@ -239,7 +239,7 @@ void Broker::Replace() {
 Offset Broker::PassedUnseen(PartitionIndex partition) const {
   const Log& log = logs[partition];
   const Offset kept = log.kept == 0 ? 0 : log.records[log.kept - 1].next;
-  const auto known = consumer::ParseMetadata(log.metadata, log.committed);
+  const auto known = consumer::ParseMetadata(log.metadata, log.committed).sample;
   if (log.kept == 0 || (known && known->offset >= kept)) return 0;
   Offset passed = log.committed;
   for (int i = 0; i < world_.plan.workers; ++i) {

@@ -1,6 +1,7 @@
 // Transactions that carry offsets of a consumer group.
 #include <utility>
 
+#include "consumer/kafka/log_identity/log_sample.h"
 #include "tests/model/simulator/broker.h"
 #include "tests/model/simulator/world.h"
 
@@ -62,6 +63,7 @@ TransactionState Broker::EndTransaction(const TransactionName& name,
       world_.checks.OnCommit(static_cast<int>(offset.partition), offset.next);
       log.committed = offset.next;
       log.any_committed = true;
+      log.metadata = consumer::MetadataText({{}, offset.failed}, offset.next);
     }
   }
   TryComplete();

@@ -42,6 +42,8 @@ class Checks {
   void OnLockEvent(SimWorker& worker, const locking::LockEvent& event, std::string_view name);
   void OnExtended(SimWorker& worker, locking::LockId lock);
   void OnStep(SimWorker& worker);
+  // Of which failures the owner of a partition is told.
+  void OnTold(const consumer::AssignedPartition& assigned);
   // The flow wants this; called before anybody acts on it.
   void OnCall(SimWorker& worker, const consumer::HandlerCall& call);
   void OnLetter(SimWorker& worker, const consumer::DeadLetter& letter);
@@ -134,6 +136,10 @@ class Checks {
   std::set<std::string, std::less<>> evicted_names_;
   std::set<std::pair<int, locking::Token>> unmarked_;  // worker, token
   std::set<std::string, std::less<>> lost_names_;
+  // By assignment and offset: attempts by earlier owners.
+  std::map<std::pair<consumer::AssignmentEpoch, consumer::PartitionIndex>,
+           std::map<consumer::Offset, int>>
+      told_;
   std::set<std::string, std::less<>> no_output_;              // ids
   std::map<std::string, std::set<int>, std::less<>> marked_;  // by id: nodes that had DONE
   std::map<std::string, Nanos, std::less<>> marked_at_;       // first, anywhere

@@ -60,6 +60,13 @@ bool Checks::LeaseIsValid(SimWorker& worker, const InFlight& in) const {
 
 // --- asked for ---------------------------------------------------------------------------------
 
+void Checks::OnTold(const consumer::AssignedPartition& assigned) {
+  for (const consumer::FailedRecord& one : assigned.failed) {
+    world_.Count("failures taken over");
+    told_[{assigned.epoch, assigned.partition}][one.offset] = one.attempts;
+  }
+}
+
 void Checks::OnCall(SimWorker& worker, const consumer::HandlerCall& call) {
   const int index = worker.process().index;
   bool found = false;
@@ -70,6 +77,12 @@ void Checks::OnCall(SimWorker& worker, const consumer::HandlerCall& call) {
     world_.Violate("18", fmt::format("w{} handles {} without a lease", index, call.record_id));
   });
   if (!found) world_.Violate("18", fmt::format("w{} handles nothing it has", index));
+  const auto& told = told_[{call.record.epoch, call.record.partition}];
+  const auto before = told.find(call.record.offset);
+  if (before != told.end() && call.attempt <= before->second) {
+    world_.Violate("22", fmt::format("w{} calls {} for attempt {} after {}", index, call.record_id,
+                                     call.attempt, before->second));
+  }
   const SimHandler::Out mine = worker.handler().Describe(call);
   See({.kind = Seen::Kind::kCall,
        .source = mine.source,

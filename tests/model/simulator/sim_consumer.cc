@@ -69,7 +69,9 @@ void SimConsumer::OnAssigned(int join, int generation, const std::vector<StartAt
     const Log& log = world_.broker.logs[index];
     assigned_[index] = {.next = log.PlaceOf(start), .position = start, .version = log.version};
     told.push_back({index, TopicPartition{kTopic, static_cast<std::int32_t>(index)},
-                    static_cast<consumer::AssignmentEpoch>(generation), start});
+                    static_cast<consumer::AssignmentEpoch>(generation), start,
+                    consumer::ParseMetadata(metadata, start).failed});
+    world_.checks.OnTold(told.back());
   }
   if (samples_) samples_->Begin(starts);
   PollIn(world_.random.Time(Nanos(0), kIdle));
@@ -314,6 +316,9 @@ void SimConsumer::Commit(std::vector<PartitionOffset> offsets) {
 ToCommit SimConsumer::WithMetadata(std::vector<PartitionOffset> offsets) {
   std::vector<std::string> metadata;
   if (samples_) metadata = samples_->MetadataFor(offsets);
+  for (std::size_t i = metadata.size(); i < offsets.size(); ++i) {
+    metadata.push_back(consumer::MetadataText({{}, offsets[i].failed}, offsets[i].next));
+  }
   return {std::move(offsets), std::move(metadata)};
 }
 

@@ -28,7 +28,7 @@ SimLogSamples::Clock::time_point SimLogSamples::Now() const {
 void SimLogSamples::Begin(const std::vector<StartAt>& starts) {
   End();
   for (const StartAt& start : starts) {
-    const auto committed = consumer::ParseMetadata(start.metadata, start.offset);
+    const auto committed = consumer::ParseMetadata(start.metadata, start.offset).sample;
     known_.Begin(Where(start.partition), committed);
     if (!committed) continue;
     waiting_.insert(start.partition);
@@ -71,7 +71,7 @@ std::vector<std::string> SimLogSamples::MetadataFor(
     const std::vector<consumer::PartitionOffset>& offsets) {
   std::vector<std::string> metadata;
   for (const consumer::PartitionOffset& offset : offsets) {
-    metadata.push_back(known_.TextFor(Where(offset.partition), offset.next));
+    metadata.push_back(known_.TextFor(Where(offset.partition), offset.next, offset.failed));
   }
   return metadata;
 }

@@ -33,6 +33,10 @@ const LogState kLog = [] {
 }();
 const LogState kNoneLeft{.end = 20'000, .records = {}};
 
+std::string Text(const LogSample& sample, Offset next) {
+  return MetadataText({.sample = sample, .failed = {}}, next);
+}
+
 Record Of(std::optional<std::string_view> key, std::optional<std::string_view> value) {
   Record record;
   record.offset = 7;
@@ -44,17 +48,17 @@ Record Of(std::optional<std::string_view> key, std::optional<std::string_view> v
 
 TEST(LogSample, IsReadFromTheTextThatItWasWrittenAs) {
   const LogSample sample{41, 1'700'000'000'123, 0x00abcdef};
-  EXPECT_EQ(MetadataText(sample, 42), "fencepost1 42 41 1700000000123 00abcdef");
-  EXPECT_THAT(ParseMetadata(MetadataText(sample, 42), 42), Optional(sample));
+  EXPECT_EQ(Text(sample, 42), "fencepost1 42 41 1700000000123 00abcdef");
+  EXPECT_THAT(ParseMetadata(Text(sample, 42), 42).sample, Optional(sample));
   const LogSample none{0, -1, 0};
-  EXPECT_THAT(ParseMetadata(MetadataText(none, 1), 1), Optional(none));
+  EXPECT_THAT(ParseMetadata(Text(none, 1), 1).sample, Optional(none));
 }
 
 TEST(LogSample, IsShortHoweverLargeItsNumbersAre) {
   const auto most = std::numeric_limits<std::int64_t>::max();
   const LogSample sample{most - 1, std::numeric_limits<std::int64_t>::min(), 0xffffffff};
-  EXPECT_LT(MetadataText(sample, most).size(), 100u);
-  EXPECT_THAT(ParseMetadata(MetadataText(sample, most), most), Optional(sample));
+  EXPECT_LT(Text(sample, most).size(), 100u);
+  EXPECT_THAT(ParseMetadata(Text(sample, most), most).sample, Optional(sample));
 }
 
 TEST(LogSample, IsNotReadFromTheMetadataOfOthers) {
@@ -63,13 +67,13 @@ TEST(LogSample, IsNotReadFromTheMetadataOfOthers) {
         "fencepost1 42 41 17 ab more", "fencepost1 42 41 17 abg", "fencepost1 42 x 17 ab",
         "fencepost1 42  41 17 ab", "fencepost1 42 41 17 1ffffffff", "fencepost1 42 -1 17 ab",
         "42 41 17 ab", "anything", "{\"json\":true}"}) {
-    EXPECT_EQ(ParseMetadata(text, 42), std::nullopt) << text;
+    EXPECT_EQ(ParseMetadata(text, 42), CommitMetadata()) << text;
   }
 }
 
 TEST(LogSample, IsNotReadWhereItWasCopiedToAnotherOffset) {
-  EXPECT_EQ(ParseMetadata(MetadataText(At(41), 42), 43), std::nullopt);
-  EXPECT_EQ(ParseMetadata(MetadataText(At(42), 42), 42), std::nullopt) << "it is not below it";
+  EXPECT_EQ(ParseMetadata(Text(At(41), 42), 43).sample, std::nullopt);
+  EXPECT_EQ(ParseMetadata(Text(At(42), 42), 42).sample, std::nullopt) << "it is not below it";
 }
 
 TEST(LogSample, DiffersWithKeyValueTimestampAndWithWhatIsMissing) {
@@ -216,7 +220,7 @@ TEST(LogSamples, TakesTheFirstRecordOfAGroupAtOnce) {
   EXPECT_EQ(samples.TextFor(kWhere, 5), "");
   EXPECT_TRUE(samples.Wants(kWhere, kNow));
   EXPECT_EQ(samples.Sampled(kWhere, At(4), kNow), std::nullopt) << "there is nothing to ask";
-  EXPECT_EQ(samples.TextFor(kWhere, 5), MetadataText(At(4), 5));
+  EXPECT_EQ(samples.TextFor(kWhere, 5), Text(At(4), 5));
   EXPECT_FALSE(samples.Wants(kWhere, kLater - 1ms));
   EXPECT_TRUE(samples.Wants(kWhere, kLater));
 }
@@ -227,9 +231,9 @@ TEST(LogSamples, TakesANewerRecordOnlyAfterTheOneBeforeItWasFoundUnchanged) {
   samples.Sampled(kWhere, At(4), kNow);
   EXPECT_THAT(samples.Sampled(kWhere, At(90), kLater), Optional(4));
   EXPECT_FALSE(samples.Wants(kWhere, kLater + 1h)) << "while the question is open";
-  EXPECT_EQ(samples.TextFor(kWhere, 100), MetadataText(At(4), 100));
+  EXPECT_EQ(samples.TextFor(kWhere, 100), Text(At(4), 100));
   EXPECT_EQ(samples.Answered(kWhere, kLog, kLater).ask, std::nullopt);
-  EXPECT_EQ(samples.TextFor(kWhere, 100), MetadataText(At(90), 100));
+  EXPECT_EQ(samples.TextFor(kWhere, 100), Text(At(90), 100));
 }
 
 TEST(LogSamples, AsksForTheCommittedOneFirstAndCommitsItOn) {
@@ -237,7 +241,7 @@ TEST(LogSamples, AsksForTheCommittedOneFirstAndCommitsItOn) {
   samples.Begin(kWhere, At(4));
   EXPECT_FALSE(samples.Wants(kWhere, kNow)) << "it is asked for";
   EXPECT_EQ(samples.Sampled(kWhere, At(6), kNow), std::nullopt);
-  EXPECT_EQ(samples.TextFor(kWhere, 8), MetadataText(At(4), 8));
+  EXPECT_EQ(samples.TextFor(kWhere, 8), Text(At(4), 8));
   EXPECT_EQ(samples.Answered(kWhere, kLog, kNow).ask, std::nullopt);
   EXPECT_TRUE(samples.Wants(kWhere, kNow));
   EXPECT_THAT(samples.Sampled(kWhere, At(9), kNow), Optional(4));
@@ -251,9 +255,9 @@ TEST(LogSamples, AsksForAnOlderOneWhereTheNewerCannotTell) {
   samples.Answered(kWhere, kLog, kNow);
   EXPECT_THAT(samples.Sampled(kWhere, At(20), kLater), Optional(9));
   EXPECT_THAT(samples.Answered(kWhere, kNoneLeft, kLater).ask, Optional(4));
-  EXPECT_EQ(samples.TextFor(kWhere, 30), MetadataText(At(4), 30));
+  EXPECT_EQ(samples.TextFor(kWhere, 30), Text(At(4), 30));
   EXPECT_EQ(samples.Answered(kWhere, kNoneLeft, kLater).ask, std::nullopt);
-  EXPECT_EQ(samples.TextFor(kWhere, 30), MetadataText(At(20), 30)) << "there is no other";
+  EXPECT_EQ(samples.TextFor(kWhere, 30), Text(At(20), 30)) << "there is no other";
 }
 
 // A topic is recreated and read in less than the time between two questions; then nothing comes.
@@ -282,10 +286,9 @@ TEST(LogSamples, GivesTheNewestBelowTheOffsetAlsoWhenItGoesBack) {
     samples.Sampled(kWhere, At(offset), kNow);
     samples.Answered(kWhere, kLog, kNow);
   }
-  EXPECT_EQ(samples.TextFor(kWhere, 30), MetadataText(At(20), 30));
-  EXPECT_EQ(samples.TextFor(kWhere, 31), MetadataText(At(30), 31));
-  EXPECT_EQ(samples.TextFor(kWhere, 25), MetadataText(At(20), 25))
-      << "of a transaction that comes again";
+  EXPECT_EQ(samples.TextFor(kWhere, 30), Text(At(20), 30));
+  EXPECT_EQ(samples.TextFor(kWhere, 31), Text(At(30), 31));
+  EXPECT_EQ(samples.TextFor(kWhere, 25), Text(At(20), 25)) << "of a transaction that comes again";
   EXPECT_EQ(samples.TextFor(kWhere, 10), "");
 }
 
@@ -297,7 +300,7 @@ TEST(LogSamples, KeepsFewAndTheOldestForAnOffsetThatDoesNotMove) {
     samples.Sampled(kWhere, At(offset), kNow);
     samples.Answered(kWhere, kLog, kNow);
   }
-  EXPECT_EQ(samples.TextFor(kWhere, 11), MetadataText(At(10), 11));
+  EXPECT_EQ(samples.TextFor(kWhere, 11), Text(At(10), 11));
   EXPECT_THAT(samples.Sampled(kWhere, At(10'001), kNow), Optional(9'900));
   std::size_t kept = 1;
   while (samples.Answered(kWhere, kNoneLeft, kNow).ask) ++kept;
@@ -324,8 +327,11 @@ TEST(LogSamples, KnowsNothingOfPartitionsThatAreNotAssigned) {
 TEST(LogSamples, IsSilentWhereTheBrokersTakeNoMetadata) {
   LogSamples samples;
   samples.Begin(kWhere, At(4));
-  samples.Silence();
-  EXPECT_EQ(samples.TextFor(kWhere, 5), "");
+  samples.Shorten();
+  EXPECT_EQ(samples.TextFor(kWhere, 5, {{.offset = 7, .attempts = 1}}), Text(At(4), 5))
+      << "without the failed records it may be short enough";
+  samples.Shorten();
+  EXPECT_EQ(samples.TextFor(kWhere, 5, {{.offset = 7, .attempts = 1}}), "");
 }
 
 }  // namespace
