@@ -141,7 +141,8 @@ void Flow::OnTime(Now now) {
     timers_.pop();
     InFlight& in = *entry.record;
     if (entry.Stale()) continue;
-    if (in.stage() == Stage::kRetrying) WaitForTurn(in);
+    const bool written = in.handled || !traits_.handler;  // and refused
+    if (in.stage() == Stage::kRetrying) written ? JoinWrites(in) : WaitForTurn(in);
     if (in.stage() == Stage::kInDoubt) AskLedgerAfterDoubt(in, now);
   }
   Step(now);

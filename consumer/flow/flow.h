@@ -222,6 +222,7 @@ class Flow : private RecordLocks::User {
   void OnNoOutput(InFlight& record, Now now);
   void ReportMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes);
   void WriteAgain(InFlight& record, Now now);
+  bool WriteAgainLater(InFlight& record, Now now);
   void OnSkipped(InFlight& record, DedupeSource source, Now now);
   void Skip(InFlight& record, DedupeSource source, Now now);
   // It remembers what is done: no DONE mark is sent, and leases are left behind.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/flow.h"
+#include "consumer/flow/ports/retry.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
 
@@ -15,6 +16,9 @@ namespace fencepost::consumer {
 using locking::Phase;
 
 namespace {
+
+// A record that a constraint between rows refuses is tried again for so long.
+constexpr std::chrono::minutes kMostRefused{1};
 
 std::string_view RefusalClass(DeadLetterReason reason) {
   switch (reason) {
@@ -187,6 +191,24 @@ void Flow::WriteAgain(InFlight& in, Now now) {
   locks_.GiveBackFrom(in, now);
 }
 
+// What it breaks may be mended by a record of another key, which comes later or is refused as well.
+// It keeps its place in its chain, and is written again after waits like those of the handler.
+bool Flow::WriteAgainLater(InFlight& in, Now now) {
+  const RetryOptions& retry = tuning_.retry;
+  if (in.refusals == 0) in.refused_since = now.boot;
+  const Nanos most = std::min<Nanos>(retry.give_up_after, kMostRefused);
+  if (now.boot - in.refused_since >= most || in.letter != nullptr) return false;
+  ++in.refusals;
+  observer_->OnRetry(RetryStage::kOutput);
+  if (in.assignment->revoking) locks_.GiveBackFrom(in, now);  // the next owner tries again
+  if (in.assignment->revoking || !KeepsItsTurn(in, now)) return true;
+  ++in.ticket;
+  in.BecomeRetrying();
+  locks_.SetPhase(in, Phase::kWaiting);
+  timers_.push(EntryOf(in, now.boot + RetryBackoff(retry, in.refusals, random_())));
+  return true;
+}
+
 void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, Now now) {
   if (in.letter_out) return Finish(in, now);  // refused: its offset is a hole, which does no harm
   UpdateDeadLetterLimiter(in, outcome);
@@ -205,6 +227,7 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
     case WriteResult::kIdConflict:
       return OnConflict(in, outcome.detail, outcome.shown, now);
     case WriteResult::kBadRecord:
+      if (outcome.may_pass && WriteAgainLater(in, now)) return;
       return DeadLetterOrStop(in,
                               {.reason = outcome.reason,
                                .error_class = std::string(RefusalClass(outcome.reason)),

@@ -51,6 +51,9 @@ struct OutputError {
   std::string detail;
   // kRefused: the same for refusals for the same reason, as far as the database tells them apart.
   std::string kind{};
+  // kRefused: the rule between rows that is broken (WriteOutcome::may_pass). kUnique: of no meaning
+  // where no record changes or deletes a row.
+  enum class Between : std::uint8_t { kNone, kUnique, kForeignKey } between = Between::kNone;
   // Not fatal, of Write and Lookup: the items or ids whose log cannot be compared yet, by their
   // places, ascending. The others can be written or looked up without them.
   std::vector<std::size_t> later{};

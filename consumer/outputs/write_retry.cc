@@ -38,7 +38,8 @@ WriteOutcome BadAlone(const OutputError& error, DeadLetterReason reason) {
   return {.result = WriteResult::kBadRecord,
           .detail = OneLine(detail, kDetailBytes),
           .reason = reason,
-          .shown = OneLine(error.error.what, kDetailBytes)};
+          .shown = OneLine(error.error.what, kDetailBytes),
+          .may_pass = error.between != OutputError::Between::kNone};
 }
 
 }  // namespace
@@ -282,7 +283,7 @@ void WriteRetry::WaitForService() {
 void WriteRetry::OnRefused(const OutputError& error) {
   refusal_ = error;
   const bool again = std::exchange(apart_, current_.size() > 1);
-  if (MustRereadCatalog(error.kind)) {
+  if (error.between == OutputError::Between::kNone && MustRereadCatalog(error.kind)) {
     reread_for_ = error.kind;
     return RereadCatalog();
   }
@@ -339,11 +340,11 @@ void WriteRetry::OnLocked(const OutputError& error) {
   HandBack(item);
 }
 
-// A record failed by itself.
+// A record failed by itself. Where it may be written again it says nothing of the table yet.
 void WriteRetry::OnAlone(std::size_t item, WriteOutcome outcome) {
-  const bool accused = states_[item] == State::kRecheck;
+  const bool proves = states_[item] != State::kRecheck && !outcome.may_pass;
   Decide(item, std::move(outcome));
-  if (accused) return;
+  if (!proves) return;
   states_[item] = State::kSuspect;
   suspects_.push_back(item);
 }

@@ -156,6 +156,9 @@ struct WriteOutcome {
   DeadLetterReason reason = DeadLetterReason::kBadRecord;
   // The same without anything of the record, for the log, /status and exit messages.
   std::string shown;
+  // kBadRecord: it breaks a rule between rows, which another record may be about to mend: a unique
+  // value that another key gives up, a row that a foreign key asks for. It may be written again.
+  bool may_pass = false;
   // kCommitted: it put rows into the table, and so shows that the table takes rows. A ledger row
   // alone does not, nor does a deletion.
   bool took_rows = true;

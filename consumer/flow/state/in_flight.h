@@ -47,6 +47,8 @@ struct InFlight {
   std::uint32_t id_index = 0;   // in its unit: which id of the unit it has
   int attempts = 0;             // handler calls begun that reached the receiver
   HandlerCircuit::Failing failing;  // handler calls that failed
+  int refusals = 0;                 // by the output, for WriteOutcome::may_pass
+  Instant refused_since;            // the first of them
   std::uint64_t call = 0;           // the handler call that has not been answered yet
   std::uint64_t slot = 0;           // its place in Assignment::slots
   std::uint64_t bytes = 0;          // as counted against max_in_flight_bytes

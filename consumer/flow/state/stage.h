@@ -20,7 +20,7 @@ enum class Stage : std::uint8_t {
   kLookup,                // the ledger is asked for its id
   kWaiting,               // waits for its turn at the handler
   kHandling,              // a handler call is out
-  kRetrying,              // the handler failed; waits for the next attempt
+  kRetrying,              // handler or output failed; waits for the next attempt
   kInDoubt,               // no effect, as it looks; a write of it may still be committed
   kHandled,               // handled, but a record before it is not
   kReady,                 // may be written
@@ -78,12 +78,12 @@ inline constexpr std::array kStages = [] {
                after(kLocking, kGranted, kLookup, kRetrying)},
       StageRow{kHandling, "handling", kInLeasedPrefix | kMayGiveBack | kBegun, after(kWaiting)},
       StageRow{kRetrying, "waiting for the next attempt",
-               kInLeasedPrefix | kMayGiveBack | kAwaitsTime, after(kHandling)},
+               kInLeasedPrefix | kMayGiveBack | kAwaitsTime, after(kHandling, kWriting)},
       StageRow{kInDoubt, "waiting until the ledger can tell whether it is done",
                kInLeasedPrefix | kMayGiveBack | kAwaitsTime,
                after(kLocking, kGranted, kLookup, kHandling, kWriting)},
       StageRow{kHandled, "handled, waiting for its order", kInLeasedPrefix | kMayGiveBack | kBegun,
-               after(kQueued, kLocking, kGranted, kLookup, kHandling, kReady, kWriting,
+               after(kQueued, kLocking, kGranted, kLookup, kHandling, kRetrying, kReady, kWriting,
                      kPublishingDeadLetter)},
       StageRow{kReady, "ready to be written", kInLeasedPrefix | kMayGiveBack | kBegun,
                after(kHandled)},

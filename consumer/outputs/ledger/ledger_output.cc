@@ -144,21 +144,15 @@ LedgerOutput::Answer<void> LedgerOutput::WriteApart(Outcomes& outcomes) {
     RollBack();
     return done;
   }
-  // What another record of the batch, refused too or written later, may have to precede comes
-  // again, as long as others are taken: a key that is checked at the end (23503).
-  const bool taken = rows_.size() > 0;
   std::size_t explained = 0;
   for (auto& [record, error] : why) {
     rows_.Select({record});
-    if (taken && error.kind.starts_with("23503")) {
-      outcomes[rows_.index(0)].result = WriteResult::kNotWritten;
-      continue;
-    }
     if (++explained <= kMostExplained) Explain(error);
     outcomes[rows_.index(0)] = {.result = WriteResult::kBadRecord,
                                 .detail = OneLine(error.detail, kDetailBytes),
                                 .reason = DeadLetterReason::kOutput,
-                                .shown = OneLine(error.error.what, kDetailBytes)};
+                                .shown = OneLine(error.error.what, kDetailBytes),
+                                .may_pass = error.between != OutputError::Between::kNone};
   }
   return {};
 }
@@ -252,6 +246,8 @@ OutputError LedgerOutput::Refusal(OutputError error, WriteFailure failure, std::
                                   std::optional<std::size_t> column, std::string_view type) const {
   error.failure = failure;
   if (failure == WriteFailure::kUnavailable) return error;
+  const bool frees = shape_ && (shape_->updates() || shape_->deletes());
+  if (error.between == OutputError::Between::kUnique && !frees) error.between = {};
   error.detail = std::move(detail);
   if (!column) return error;
   error.detail = rows_.About(*column, type, error.detail);

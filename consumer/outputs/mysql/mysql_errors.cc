@@ -90,6 +90,16 @@ constexpr std::array<std::pair<unsigned, std::string_view>, 28> kWords{
      {3819, "against a check constraint"},
      {4025, "against a check constraint"}}};
 
+// 1242: MysqlEffects::OnDuplicateKey.
+constexpr std::array<unsigned, 3> kUnique{1062, 1242, 1586};
+constexpr std::array<unsigned, 4> kForeignKey{1216, 1217, 1451, 1452};
+OutputError::Between BetweenRows(unsigned code) {
+  using Between = OutputError::Between;
+  return Among(code, kUnique)       ? Between::kUnique
+         : Among(code, kForeignKey) ? Between::kForeignKey
+                                    : Between::kNone;
+}
+
 std::string InWords(const MysqlFailure& failure) {
   const auto* const words =
       std::ranges::find(kWords, failure.code, &std::pair<unsigned, std::string_view>::first);
@@ -155,7 +165,8 @@ OutputError ToOutputError(const MysqlFailure& failure, std::string where) {
                     .where = std::move(where),
                     .hint = std::move(hint)},
           .retry_at_once = WorthRetryingAtOnce(failure),
-          .kind = fmt::format("{} {}", failure.code, failure.sqlstate)};
+          .kind = fmt::format("{} {}", failure.code, failure.sqlstate),
+          .between = BetweenRows(failure.code)};
 }
 
 }  // namespace fencepost::consumer

@@ -127,6 +127,13 @@ std::string What(const PgErrorFields& fields) {
   return fmt::format("{} in function {}", ConditionName(state), function);
 }
 
+// 23001: of a row that is deleted, whose others may go yet.
+OutputError::Between BetweenRows(std::string_view state) {
+  using enum OutputError::Between;
+  if (state == "23503" || state == "23001") return kForeignKey;
+  return state == "23505" || state == "23P01" ? kUnique : kNone;
+}
+
 }  // namespace
 
 std::string WithoutRecord(const PgErrorFields& fields) {
@@ -199,7 +206,8 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
                     .where = std::move(where),
                     .hint = std::move(hint)},
           .retry_at_once = WorthRetryingAtOnce(failure),
-          .kind = fmt::format("{} {}", failure.sqlstate, failure.table)};
+          .kind = fmt::format("{} {}", failure.sqlstate, failure.table),
+          .between = BetweenRows(failure.sqlstate)};
 }
 
 bool IsOfLedger(const PgFailure& failure) {

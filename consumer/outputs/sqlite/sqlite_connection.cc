@@ -40,6 +40,18 @@ std::string WithoutRecord(int code, const std::string& text) {
   return beginning.empty() ? sqlite3_errstr(code) : beginning;
 }
 
+OutputError::Between BetweenRows(int code) {
+  switch (code) {
+    case SQLITE_CONSTRAINT_UNIQUE:
+    case SQLITE_CONSTRAINT_PRIMARYKEY:
+      return OutputError::Between::kUnique;
+    case SQLITE_CONSTRAINT_FOREIGNKEY:
+      return OutputError::Between::kForeignKey;
+    default:
+      return OutputError::Between::kNone;
+  }
+}
+
 }  // namespace
 
 // O_PATH, and nothing else: closing any other descriptor of the file would end the POSIX locks by
@@ -83,7 +95,8 @@ OutputError ToOutputError(const SqliteFailure& failure, std::string path) {
                                  .what = failure.Shown(),
                                  .where = std::move(path),
                                  .hint = std::move(hint)},
-                       .kind = std::to_string(failure.code)};
+                       .kind = std::to_string(failure.code),
+                       .between = BetweenRows(failure.code)};
   };
   switch (failure.code & 0xff) {
     case SQLITE_BUSY:

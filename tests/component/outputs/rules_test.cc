@@ -41,6 +41,64 @@ TEST_P(RulesTest, ErrorMakesTheRecordOfARowThatStandsBad) {
   EXPECT_EQ(Ledger(), "1 2 4");
 }
 
+// Rows of two keys come in any order: one gives a unique value up, the other takes it.
+TEST_P(RulesTest, AUniqueValueThatAnotherRowHasMayPassAndIsTakenOnceThatRowGivesItUp) {
+  Exec("CREATE UNIQUE INDEX amounts ON effects (amount)");
+  const auto output = Open(WithDeletes(Update()));
+  const Batch first{{.id = "1", .value = Amount(1), .key = "k"},
+                    {.id = "2", .value = Amount(2), .key = "l"}};
+  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted, kCommitted));
+  const Batch takes{{.id = "3", .value = Amount(1), .key = "j"}};
+  const auto alone = WriteAll(*output, takes);
+  ASSERT_TRUE(alone) << alone.error().error.Line();
+  EXPECT_EQ((*alone)[0].result, kBadRecord);
+  EXPECT_TRUE((*alone)[0].may_pass);
+  const Batch both{{.id = "3", .value = Amount(1), .key = "j"},
+                   {.id = "4", .value = Amount(2), .key = "i"},
+                   {.id = "5", .value = Amount(5), .key = "k"},
+                   {.id = "6", .key = "l", .tombstone = true}};
+  const auto outcomes = WriteAll(*output, both);
+  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
+  for (const std::size_t i : {0U, 1U}) {
+    EXPECT_EQ((*outcomes)[i].result, kBadRecord) << i;
+    EXPECT_TRUE((*outcomes)[i].may_pass) << i;
+  }
+  const Batch again{{.id = "3", .value = Amount(1), .key = "j"},
+                    {.id = "4", .value = Amount(2), .key = "i"}};
+  EXPECT_THAT(Results(*output, again), ElementsAre(kCommitted, kCommitted));
+  EXPECT_EQ(Effects(), "i|2|NULL j|1|NULL k|5|NULL");
+}
+
+TEST_P(RulesTest, AUniqueValueThatAnotherRowHasDoesNotPassWhereNoRowIsChanged) {
+  Exec("CREATE UNIQUE INDEX amounts ON effects (amount)");
+  const auto output = Open({});
+  const Batch batch{{.id = "1", .value = Amount(1), .key = "k"},
+                    {.id = "2", .value = Amount(1), .key = "j"}};
+  const auto outcomes = WriteAll(*output, batch);
+  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
+  EXPECT_EQ((*outcomes)[1].result, kBadRecord);
+  EXPECT_FALSE((*outcomes)[1].may_pass);
+}
+
+TEST_P(RulesTest, ARowWhoseForeignKeyIsStillToComeMayPassAndOthersAreBadForThemselves) {
+  Exec(fmt::format("CREATE TABLE parents (id {} PRIMARY KEY)", Text()));
+  Exec(
+      fmt::format("CREATE TABLE children (id {0}, amount integer CHECK (amount <> 13), FOREIGN KEY"
+                  " (id) REFERENCES parents (id))",
+                  Text()));
+  Exec("INSERT INTO parents VALUES ('k')");
+  const auto output = store_->Open({.columns = ByKey(), .table = "children"});
+  const Batch batch{{.id = "1", .value = Amount(1), .key = "k"},
+                    {.id = "2", .value = Amount(1), .key = "j"},
+                    {.id = "3", .value = Amount(13), .key = "k"}};
+  const auto outcomes = WriteAll(*output, batch);
+  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
+  EXPECT_EQ((*outcomes)[0].result, kCommitted);
+  EXPECT_TRUE((*outcomes)[1].may_pass) << (*outcomes)[1].detail;
+  EXPECT_EQ((*outcomes)[2].result, kBadRecord);
+  EXPECT_FALSE((*outcomes)[2].may_pass) << (*outcomes)[2].detail;
+}
+
 TEST_P(RulesTest, IgnoreKeepsTheRowThatStandsAndTheFirstOfABatch) {
   const auto output = Open({.on_conflict = OnConflict::kIgnore, .key = {}});
   const Batch first{{.id = "1", .value = Amount(1), .key = "k"}};

@@ -168,6 +168,18 @@ TEST(PgFailure, OnlyWhatSpeaksOfTheServerIsKnownToBeNoRecordsDoing) {
   EXPECT_EQ(FailureOf({.kind = PgFailure::Kind::kConnection}), WriteFailure::kUnavailable);
 }
 
+TEST(PgFailure, TellsWhichRuleBetweenRowsIsBroken) {
+  using enum OutputError::Between;
+  const auto between = [](const char* state) {
+    return ToOutputError({PgFailure::Kind::kServer, state, "what"}, "db:5432/shop").between;
+  };
+  for (const char* state : {"23505", "23P01"}) EXPECT_EQ(between(state), kUnique) << state;
+  for (const char* state : {"23503", "23001"}) EXPECT_EQ(between(state), kForeignKey) << state;
+  for (const char* state : {"23502", "23514", "22P02", "P0001", "40001", "55P03"}) {
+    EXPECT_EQ(between(state), kNone) << state;
+  }
+}
+
 TEST(PgFailure, SaysWhatToDo) {
   const auto error = [](const char* state) {
     return ToOutputError({PgFailure::Kind::kServer, state, "what"}, "db:5432/shop");

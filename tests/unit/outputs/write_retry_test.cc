@@ -215,6 +215,19 @@ TEST_F(WriteRetryTest, OneBadRecordDoesNotStopAQuietTopicButAFurtherElevenInARow
       << "counted from the last that was taken";
 }
 
+TEST_F(WriteRetryTest, ARecordThatAnotherMayMendIsSaidToMayPassAndIsNoEvidenceAgainstTheTable) {
+  OutputError error = ScriptedTable::Failed(WriteFailure::kRefused);
+  error.between = OutputError::Between::kUnique;
+  for (int i = 0; i < 30; ++i) {
+    table_.failures = {error};
+    const auto outcomes = run_.Write(Items(std::vector<int>{i}));
+    ASSERT_EQ(outcomes[0].result, kBadRecord) << i;
+    EXPECT_TRUE(outcomes[0].may_pass);
+  }
+  EXPECT_EQ(table_.prepared, 0) << "the catalog says nothing of it";
+  EXPECT_THAT(run_.waits, IsEmpty());
+}
+
 TEST_F(WriteRetryTest, SoManyInARowAreBadAsItIsToldAndWithoutALimitAllAre) {
   table_.refuses_all = true;
   PlanRun three(table_, 3);

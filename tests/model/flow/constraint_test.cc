@@ -1,0 +1,99 @@
+// A record that a constraint between rows refuses (WriteOutcome::may_pass): what another record
+// gives up may be what it takes.
+#include <gtest/gtest.h>
+
+#include "tests/model/flow/flow_bench.h"
+
+namespace fencepost::consumer {
+namespace {
+
+FlowOptions ToATable() {
+  FlowOptions options = FlowBench::Options(Order::kKey);
+  options.dead_letters = true;
+  options.on_bad_record = OnBad::kDeadLetter;
+  options.tuning.retry.initial = Millis(100);
+  options.tuning.retry.max = Millis(2000);
+  options.tuning.retry.jitter = Jitter::kNone;
+  return options;
+}
+using Constraint = WorkerWith<ToATable>;
+
+FlowOptions OfAHandler() {
+  FlowOptions options = FlowBench::Handling(Order::kKey);
+  options.tuning.retry = ToATable().tuning.retry;
+  return options;
+}
+using ConstraintOnAnswers = WorkerWith<OfAHandler>;
+
+WriteOutcome Refused() {
+  return {.result = WriteResult::kBadRecord,
+          .detail = "duplicate",
+          .reason = DeadLetterReason::kOutput,
+          .shown = "duplicate",
+          .may_pass = true};
+}
+const WriteOutcome kTaken{.result = WriteResult::kCommitted};
+const WriteOutcome kBehind{.result = WriteResult::kNotWritten};
+
+TEST_F(Constraint, ThatAnotherKeyMendsMakesNoDeadLetterAndTheKeyKeepsItsOrder) {
+  worker.Deliver(0, {"b1@b", "b2@b", "a@a"});
+  ASSERT_EQ(worker.Writes(), "b1 b2 a");
+  worker.Answer({Refused(), kBehind, kTaken});
+  EXPECT_EQ(worker.Writes(), "") << "it waits, and so does what is behind it";
+  EXPECT_EQ(worker.StageOf("b1"), "retrying");
+  EXPECT_EQ(worker.Leased(), "b1 b2");
+  worker.Wait(Millis(100));
+  ASSERT_EQ(worker.Writes(), "b1 b2");
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 3);
+  EXPECT_EQ(worker.Letters(), "");
+}
+
+TEST_F(Constraint, ThatNobodyMendsMakesADeadLetterAfterAMinute) {
+  worker.Deliver(0, {"b@b"});
+  const Instant since = world.now.boot;
+  int writes = 0;
+  while (worker.Letters().empty() && world.now.boot - since < Millis(120'000)) {
+    if (!worker.Writes().empty()) {
+      worker.Answer({Refused()});
+      ++writes;
+    }
+    worker.Wait(Millis(10));
+  }
+  EXPECT_EQ(worker.Letters(), "b:output");
+  EXPECT_GE(world.now.boot - since, Millis(60'000));
+  EXPECT_LT(world.now.boot - since, Millis(63'000));
+  EXPECT_LT(writes, 45) << "with waits like those of the handler";
+}
+
+TEST_F(Constraint, IsNotWaitedForLongerThanARecordMayFail) {
+  Tuning tuning = ToATable().tuning;
+  tuning.retry.give_up_after = Millis(0);
+  worker.Tune(tuning);
+  worker.Deliver(0, {"b@b"});
+  worker.Answer({Refused()});
+  EXPECT_EQ(worker.Letters(), "b:output");
+}
+
+TEST_F(Constraint, IsTheNextOwnersWhereThePartitionGoesMeanwhile) {
+  worker.Deliver(0, {"b@b"});
+  worker.Revoke(0);
+  worker.Answer({Refused()});
+  EXPECT_TRUE(worker.drained);
+  EXPECT_EQ(worker.Letters(), "");
+  EXPECT_EQ(worker.Leased(), "");
+}
+
+TEST_F(ConstraintOnAnswers, LeavesTheHandlersAnswerAsItIs) {
+  worker.Deliver(0, {"b@b"});
+  worker.Handle("b");
+  worker.Answer({Refused()});
+  worker.Wait(Millis(100));
+  EXPECT_EQ(worker.Calls(), "");
+  ASSERT_EQ(worker.Writes(), "b");
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
