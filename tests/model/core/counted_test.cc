@@ -1,4 +1,4 @@
-// What the core counts, where a real node would need luck to provoke it. metrics/README.md names
+// What the core counts, where a real node would need luck to provoke it. moved_by.txt names
 // these tests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -212,29 +212,23 @@ TEST_F(Contract, ProcessNumbersAreThoseOfThisProcess) {
   EXPECT_GT(started, static_cast<double>(std::time(nullptr)) - 3600);
 }
 
-// Rows of the README's table: series, values, the test that moves them.
+// Lines of moved_by.txt: a series, the test that moves it, values of its last label.
 std::map<std::string, std::map<std::string, std::string>> TestsBySeries() {
   std::map<std::string, std::map<std::string, std::string>> tests;
-  std::ifstream readme(testing::SourcePath("metrics/README.md"));
+  std::ifstream table(testing::SourcePath("tests/unit/metrics/moved_by.txt"));
   std::string line;
-  while (std::getline(readme, line) && !line.starts_with("## Which test moves")) {
-  }
-  while (std::getline(readme, line)) {
-    if (!line.starts_with("| `")) continue;
-    std::istringstream cells(line);
-    std::string name, values, test;
-    std::getline(cells, name, '|');
-    for (std::string* cell : {&name, &values, &test}) std::getline(cells, *cell, '|');
-    const std::string series = name.substr(2, name.rfind('`') - 2);
-    test = test.substr(1, test.size() - 2);
-    std::istringstream words(values);
-    if (values.find_first_not_of(' ') == std::string::npos) tests[series][""] = test;
-    for (std::string value; words >> value;) tests[series][value] = test;
+  while (std::getline(table, line)) {
+    if (line.starts_with('#')) continue;
+    std::istringstream words(line);
+    std::string series, test, value;
+    words >> series >> test;
+    if (!(words >> value)) tests[series][""] = test;
+    for (; words; words >> value) tests[series][value] = test;
   }
   return tests;
 }
 
-TEST(Provoked, EverySeriesHasATestThatMovesItInTheReadmesTable) {
+TEST(Provoked, EverySeriesHasATestThatMovesIt) {
   auto tests = TestsBySeries();
   std::set<std::string> files;
   const PipelineCells cells(3, "");
