@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/client/admin.h"
-#include "locking/base/time_text.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -84,13 +83,10 @@ std::string_view WhatToDoAbout(rd_kafka_resp_err_t error) {
 std::string WhyRefused(const rd_kafka_message_t* message) {
   const std::string why = rd_kafka_err2str(message->err);
   const char* const topic = rd_kafka_topic_name(message->rkt);
-  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
   switch (message->err) {
     case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
       return fmt::format(
-          "{} (of {}): see message.timestamp.before.max.ms and message.timestamp.after.max.ms of "
-          "{}",
-          why, Rfc3339(std::chrono::milliseconds(rd_kafka_message_timestamp(message, &type))),
+          "{}: see message.timestamp.before.max.ms and message.timestamp.after.max.ms of {}", why,
           topic);
     case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
       return fmt::format("{}: see segment.bytes of {}", why, topic);
