@@ -104,14 +104,14 @@ TEST_F(LintOnline, WarnsOfWhatADeadLetterOrOutputTopicDoesToTimesAndKeys) {
     for (const std::string& told : row.told) {
       EXPECT_THAT(found, HasSubstr(fmt::format("warning: topic '{}' {}", to, told))) << row.name;
     }
-    if (row.told.empty()) EXPECT_THAT(found, Not(HasSubstr("topic '"))) << row.name;
+    EXPECT_EQ(found.find("topic '") != found.npos, !row.told.empty()) << row.name << found;
     text.output.clear();
     text.more = fmt::format("dead_letter: {{topic: {}}}\n", to);
     Use(text);
     const std::string dead = Lint();
     const std::string told = fmt::format("warning: topic '{}' {}", to, row.letters);
     EXPECT_EQ(dead.find("topic '") != dead.npos, !row.letters.empty()) << row.name << dead;
-    if (!row.letters.empty()) EXPECT_THAT(dead, HasSubstr(told)) << row.name;
+    EXPECT_EQ(dead.find(told) != dead.npos, !row.letters.empty()) << row.name << dead;
   }
 }
 
