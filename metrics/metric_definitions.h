@@ -215,6 +215,9 @@ struct PipelineCells {
       "fencepost_output_batch_size",
       "Records in one output transaction. Large with slow writes: the output is the bottleneck.",
       {1, 2, 5, 10, 25, 50, 100, 200, 500, 1000, 2000}};
+  Counter write_splits{all, "fencepost_write_splits_total",
+                       "Output transactions written in parts to find the records that the output "
+                       "refuses, which takes time. Many: see the dead letters of reason output."};
   Seconds record_end_to_end{all,
                             "fencepost_record_end_to_end_duration_seconds",
                             "Seconds from the record's timestamp to its effect. When it grows: lag "

@@ -177,6 +177,7 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
     cells_.output_write_duration.Observe(took.count());
     cells_.output_batch_size.Observe(static_cast<std::int64_t>(batch));
   }
+  void OnWriteSplit() override { cells_.write_splits.Add(1); }
   void OnRecordNote(locking::Severity severity, std::string_view event, std::string_view text,
                     const consumer::AboutRecord& record) override {
     if (log_ != nullptr) log_->Write(severity, info_.name, event, text, record);

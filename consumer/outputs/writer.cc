@@ -202,13 +202,14 @@ void Writer::NoteLater(const OutputError& error) {
 // It is what makes a slow output slow, where it is often.
 void Writer::NoteRefusals() {
   ++searched_;
+  observer_->OnWriteSplit();
   const auto now = steady_clock::now();
   if (now < note_refusals_at_) return;
   note_refusals_at_ = now + kBetweenRefusals;
   observer_->OnNote(
       locking::Severity::kWarn, "output_refusals",
-      fmt::format("{} of the last {} batches were written once more to find the records that the "
-                  "output refuses, which takes time: see the dead letters of reason output",
+      fmt::format("{} of the last {} transactions were written in parts to find the records that "
+                  "the output refuses, which takes time: see the dead letters of reason output",
                   std::exchange(searched_, 0), std::exchange(batches_, 0)));
 }
 

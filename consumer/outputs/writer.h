@@ -93,7 +93,7 @@ class Writer {
   std::string held_;                     // as was told last
   std::chrono::steady_clock::time_point prune_at_;
   std::chrono::steady_clock::time_point note_later_at_;  // again
-  // Since the last note of them: batches, and those that were written once more for a refusal.
+  // Since the last note of them: transactions, and those that were written in parts.
   std::size_t batches_ = 0, searched_ = 0;
   std::chrono::steady_clock::time_point note_refusals_at_;
 

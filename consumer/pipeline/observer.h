@@ -69,6 +69,7 @@ class ConsumerObserver {
   virtual void OnRebalanceTook(Nanos) {}
   // Output thread:
   virtual void OnWrite(Nanos /*took*/, std::size_t /*batch*/) {}
+  virtual void OnWriteSplit() {}  // a transaction in parts, for records that the output refuses
   // Any thread:
   // Of all partitions of the topics, by what the group has committed: about each ten seconds.
   virtual void OnGroupLag(std::int64_t /*records*/) {}

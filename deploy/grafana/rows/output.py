@@ -26,7 +26,10 @@ PANELS = [
     Panel(
         "Retries by stage",
         "Further tries. When one rises, the thing behind that stage fails; the log says how.",
-        [(rate("retries_total", "pipeline, stage"), "{{pipeline}} {{stage}}")],
+        [
+            (rate("retries_total", "pipeline, stage"), "{{pipeline}} {{stage}}"),
+            (rate("write_splits_total", "pipeline"), "{{pipeline}} writes in parts"),
+        ],
         "FencepostEndToEndBudgetBurn",
         "ops",
     ),

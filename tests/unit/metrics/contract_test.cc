@@ -80,6 +80,7 @@ std::vector<Expected> RecordFamilies() {
       {"handler_duration_seconds", "histogram", {}},
       {"output_write_duration_seconds", "histogram", {}},
       {"output_batch_size", "histogram", {}},
+      {"write_splits_total", "counter", {}},
       {"record_end_to_end_duration_seconds", "histogram", {}},
       {"retries_total", "counter", {"stage=lock|handler|output|dead_letter"}},
       {"dead_letters_total", "counter", {"reason=bad_record|id_conflict|handler|output|timeout"}},

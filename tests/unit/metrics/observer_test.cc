@@ -180,6 +180,7 @@ std::vector<Case> ConsumerCases() {
       {[](M& m) { m.OnRebalanceTook(2s); }, Seen("rebalance_duration_seconds", 2)},
       {[](M& m) { m.OnWrite(25ms, 500); },
        Seen("output_write_duration_seconds", .025) + "; " + Seen("output_batch_size", 500)},
+      {[](M& m) { m.OnWriteSplit(); }, "write_splits_total 1"},
       {[](M& m) { m.OnReady(true); }, "ready 1"},
       {[](M& m) { m.OnNote(Severity::kError, "event", "text"); }, ""},
   };

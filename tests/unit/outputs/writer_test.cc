@@ -25,7 +25,11 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using enum WriteResult;
 
-class NoObserver final : public ConsumerObserver {};
+class SplitObserver final : public ConsumerObserver {
+ public:
+  void OnWriteSplit() override { ++splits; }
+  std::atomic<int> splits = 0;
+};
 
 // The table is touched by the writer's thread alone, from Start to Stop.
 class WriterTest : public ::testing::Test {
@@ -86,6 +90,7 @@ class WriterTest : public ::testing::Test {
     return states_;
   }
   std::vector<std::size_t> unread_;  // of the last look-up
+  SplitObserver observer_;
 
  private:
   void OnWritten(const WriteBatch& /*batch*/, const std::vector<WriteOutcome>& outcomes) {
@@ -102,7 +107,6 @@ class WriterTest : public ::testing::Test {
   std::vector<std::vector<WriteResult>> results_;  // guarded by mutex_
   std::vector<std::string> states_;                // guarded by mutex_
   int looked_up_ = 0;                              // guarded by mutex_
-  NoObserver observer_;
   std::unique_ptr<ScriptedTable> owned_;
   std::uint64_t batches_ = 0;
 
@@ -161,6 +165,7 @@ TEST_F(WriterTest, TheSearchForARefusedRecordIsNoTroubleOfTheOutputs) {
   table_.refused = {3, 40};
   EXPECT_EQ(std::ranges::count(ResultsOf(Items(Items::Range(0, 100))), kBadRecord), 2);
   writer_.Stop();
+  EXPECT_EQ(observer_.splits, 1);
   EXPECT_THAT(States(), ElementsAre("up"));
 }
 
@@ -267,7 +272,7 @@ class SilentTable final : public Output {
 };
 
 TEST(Writer, AnswersNothingOfAWriteThatItsStopInterrupted) {
-  NoObserver observer;
+  SplitObserver observer;
   auto owned = std::make_unique<SilentTable>();
   const SilentTable& table = *owned;
   std::atomic<int> answers = 0;
