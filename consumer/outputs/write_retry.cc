@@ -200,17 +200,14 @@ void WriteRetry::OnWritten(std::vector<WriteOutcome> outcomes) {
     const bool refused = outcome.result == WriteResult::kBadRecord &&
                          outcome.reason == DeadLetterReason::kOutput && apart;
     dirty = dirty || refused;
-    if (refused && MustRereadCatalog(WithoutNumbers(outcome.shown))) {
+    if (refused && !outcome.may_pass && MustRereadCatalog(WithoutNumbers(outcome.shown))) {
       again = true;
       continue;
     }
     ++decided;
     if (refused && took_rows) OnGuilty(WithoutNumbers(outcome.shown));
-    if (refused && !took_rows) {
-      OnAlone(current_[i], std::move(outcome));
-    } else {
-      Decide(current_[i], std::move(outcome));
-    }
+    refused && !took_rows ? OnAlone(current_[i], std::move(outcome))
+                          : Decide(current_[i], std::move(outcome));
   }
   if (again) {
     took_rows_ = took_rows;
