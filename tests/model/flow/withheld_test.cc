@@ -396,27 +396,22 @@ TEST(WithheldAnswersInOrder, AreNotAskedForAgainWhileACallBehindThemIsOut) {
   EXPECT_EQ(worker.Calls(), "d");
 }
 
-TEST_F(Withheld, ThatTheDatabaseRefusedAreWrittenAgain) {
-  WriteOutcome refused = kBad;
-  refused.reason = DeadLetterReason::kOutput;
-  worker.Deliver(0, {"a", "b", "c", "d"});
-  worker.Answer(std::vector<WriteOutcome>(4, refused));
-  EXPECT_EQ(Letters(), 3);
-  for (int i = 0; worker.Writes().empty() && i < 100; ++i) worker.Wait(Millis(100));
-  EXPECT_EQ(worker.Writes(), "d");
-  worker.WriteAll();  // its table is as it should be
-  EXPECT_EQ(Letters(), 0);
-  EXPECT_EQ(worker.Watermark(0), 4);
-}
-
-TEST_F(Withheld, ThatTheDatabaseWasTooSlowForAreWrittenAgain) {
-  WriteOutcome late = kBad;
-  late.reason = DeadLetterReason::kTimeout;
-  worker.Deliver(0, {"a", "b", "c", "d"});
-  worker.Answer(std::vector<WriteOutcome>(4, late));
-  EXPECT_EQ(Letters(), 3);
-  for (int i = 0; worker.Writes().empty() && i < 100; ++i) worker.Wait(Millis(100));
-  EXPECT_EQ(worker.Writes(), "d");
+TEST_F(Withheld, ThatTheDatabaseRefusedOrWasTooSlowForAreWrittenAgain) {
+  Offset done = 0;
+  for (const auto reason : {DeadLetterReason::kOutput, DeadLetterReason::kTimeout}) {
+    const std::string last = fmt::format("d{}", done);
+    WriteOutcome bad = kBad;
+    bad.reason = reason;
+    worker.Deliver(
+        0, {fmt::format("a{}", done), fmt::format("b{}", done), fmt::format("c{}", done), last});
+    worker.Answer(std::vector<WriteOutcome>(4, bad));
+    EXPECT_EQ(Letters(), 3);
+    for (int i = 0; worker.Writes().empty() && i < 100; ++i) worker.Wait(Millis(100));
+    EXPECT_EQ(worker.Writes(), last);
+    worker.WriteAll();  // its table is as it should be
+    EXPECT_EQ(Letters(), 0);
+    EXPECT_EQ(worker.Watermark(0), done += 4);
+  }
 }
 
 // A wrong record_id finds the same id in all of them.
