@@ -139,7 +139,8 @@ StepwiseOutput::Answer<std::optional<StepwiseOutput::PartRefusal>> StepwiseOutpu
     }
     refusal = {.error = error, .named = std::exchange(named_, {})};
     lost_.resize(lost);
-    done = savepoint("ROLLBACK TO SAVEPOINT fencepost");
+    done = savepoint(Planted("refused_part_stays") ? "RELEASE SAVEPOINT fencepost"
+                                                   : "ROLLBACK TO SAVEPOINT fencepost");
   }
   if (done) done = savepoint("RELEASE SAVEPOINT fencepost");
   if (!done) return tl::unexpected(done.error());

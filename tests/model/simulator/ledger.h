@@ -1,6 +1,7 @@
 // The output: a table of effects and its ledger, where a transaction happens at one moment or not
 // at all. What it answers stands in consumer/outputs/output.h. One that was sent and has not
-// happened yet keeps others from its ids, as its rows' locks would. After a failover, or when a
+// happened yet keeps others from its ids, as its rows' locks would; one whose COMMIT is on its way
+// holds them. After a failover, or when a
 // backup is restored, it is as it was at an earlier moment, and all connections to it are broken.
 #pragma once
 
@@ -16,7 +17,6 @@
 #include <tl/expected.hpp>
 
 #include "consumer/flow/ports/ledger_duplicate.h"
-#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/output.h"
 #include "consumer/record/position_id.h"
 #include "tests/model/simulator/effects.h"
@@ -57,7 +57,18 @@ class Ledger {
   void Forget(const std::vector<LedgerItem>& items) {
     for (const LedgerItem& item : items) sent_.erase(sent_.find(item.id));
   }
-  [[nodiscard]] bool AnySent() const { return !sent_.empty(); }
+  [[nodiscard]] bool AnySent() const { return !sent_.empty() || !locked_.empty(); }
+  [[nodiscard]] bool Sent(const std::string& id) const { return sent_.contains(id); }
+  // Ids; by position, what those of a partition begin with.
+  void Lock(const std::set<std::string>& names) { locked_.insert(names.begin(), names.end()); }
+  void Unlock(const std::set<std::string>& names) {
+    for (const std::string& name : names) locked_.erase(name);
+  }
+  [[nodiscard]] bool Locked(const std::string& id) const {
+    return locked_.contains(id) || locked_.contains(id.substr(0, id.rfind('/') + 1));
+  }
+  // A record of a transaction that is committed.
+  void Put(const LedgerItem& item, const By& by) { rows_[item.id] = RowOf(item, by); }
   // One transaction that was sent; by position, with what it does to the rows of its partitions.
   Outcomes Write(const std::vector<LedgerItem>& items, Mood mood, const By& by) {
     if (const auto failure = Fails(items, mood)) return tl::unexpected(*failure);
@@ -90,20 +101,16 @@ class Ledger {
   [[nodiscard]] const std::map<std::string, Row>& rows() const { return rows_; }
   // By position: what a worker sees of it.
   [[nodiscard]] const PositionTable& positions() const { return positions_; }
-
-  // What the scope lets go.
-  std::vector<LostRow> Prune(const consumer::PruneScope& scope, Nanos now) {
-    return Drop([&](const Row& row) {
-      return now - row.by.at > scope.keep && consumer::MayPrune(scope, row.source);
-    });
-  }
-
-  // By position: the row of a partition is this one now.
-  void TakeBack(const consumer::PositionKey& key, const consumer::PositionRow& row, Nanos now) {
+  void Store(const consumer::PositionKey& key, const consumer::PositionRow& row, Nanos now) {
     positions_.Store(key, row, now);
+  }
+  void Erase(const std::string& id) { rows_.erase(id); }
+  // Of these offsets of a partition.
+  void Erase(const consumer::PositionKey& key, const consumer::PositionRange& range) {
     std::erase_if(rows_, [&](const auto& entry) {
       const auto id = consumer::ParsePositionId(entry.first);
-      return consumer::PositionKey::Of(*id) == key && !row.done.Contains(id->offset);
+      return consumer::PositionKey::Of(*id) == key && id->offset >= range.begin &&
+             id->offset < range.end;
     });
   }
 
@@ -142,9 +149,12 @@ class Ledger {
     const bool waits = std::ranges::any_of(
         items, [&](const LedgerItem& item) { return sent_.count(item.id) > 1; });
     Forget(items);
+    const bool locked =
+        std::ranges::any_of(items, [&](const LedgerItem& item) { return Locked(item.id); });
     if (mood == Mood::kFull) return consumer::WriteFailure::kUnavailable;
     if (mood == Mood::kSlow && items.size() > 2) return consumer::WriteFailure::kTooSlow;
-    if (mood == Mood::kLocked || (refused && waits)) return consumer::WriteFailure::kLocked;
+    if (mood == Mood::kLocked || locked || (refused && waits))
+      return consumer::WriteFailure::kLocked;
     if (refused) return consumer::WriteFailure::kRefused;
     return std::nullopt;
   }
@@ -198,6 +208,7 @@ class Ledger {
   std::map<std::string, Row> rows_;
   PositionTable positions_;
   std::multiset<std::string> sent_;  // ids in transactions that have not happened
+  std::set<std::string> locked_;
   std::uint64_t session_ = 1;
   Nanos away_until_{0};
 };

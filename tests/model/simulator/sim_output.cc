@@ -1,7 +1,10 @@
 #include "tests/model/simulator/sim_output.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -50,11 +53,34 @@ consumer::OutputTerms TermsOf(const World& world, const Process& process) {
   std::abort();
 }
 
+tl::unexpected<OutputError> Failed(consumer::WriteFailure failure, std::string_view code = "") {
+  return tl::unexpected(OutputError{
+      .error = {std::string(code), "drawn", "table", ""}, .failure = failure, .kind = "drawn"});
+}
+
+std::string TimeOf(const Ledger::Row& row) { return fmt::format("{:020}", row.by.at.count()); }
+
 }  // namespace
 
+OutputItem ItemOf(const World& world, const WriteItem& item) {
+  std::string source = consumer::SourceText(*item.where, item.record->offset);
+  const bool refused = world.Refuses(source);
+  const bool letter = item.dead_letter != nullptr;
+  return {{.id = std::string(item.record_id),
+           .source = std::move(source),
+           .token = item.token,
+           .crc = item.crc,
+           .refused = refused,
+           .makes_rows = !letter && (item.values == nullptr || !item.values->empty()),
+           .letter = letter,
+           .chain = item.chain},
+          world.broker.SourceOf(*item.where, *item.record),
+          item.record->epoch};
+}
+
 SimOutput::SimOutput(World& world, const Process& process)
-    : LedgerOutput(kPipeline, fmt::format("w{}", process.index), TermsOf(world, process),
-                   kMostRecords, consumer::RowShape{}),
+    : StepwiseOutput(kPipeline, fmt::format("w{}", process.index), TermsOf(world, process),
+                     kMostRecords, consumer::RowShape{}),
       world_(world) {}
 
 SimOutput::Answer<void> SimOutput::Connect() {
@@ -67,7 +93,7 @@ void SimOutput::Remember(const std::vector<WriteItem>& items,
   lost_commits_.Remember(clock_(), items, outcomes);
 }
 
-tl::expected<std::shared_ptr<PositionWrite>, OutputError> SimOutput::Begin(
+tl::expected<std::shared_ptr<PositionWrite>, OutputError> SimOutput::OnSending(
     const std::vector<WriteItem>& items) {
   std::vector<WriteOutcome> outcomes(items.size());
   const consumer::WriteRequest request{.items = items, .offsets = {}};
@@ -104,18 +130,6 @@ SimOutput::Answer<PositionMemory::Rows> SimOutput::ReadPositions(const Parts& pa
   return world_.ledger.positions().Read(parts);
 }
 
-SimOutput::Answer<std::size_t> SimOutput::PruneIds(const consumer::PruneScope& scope, std::size_t) {
-  const auto pruned = world_.ledger.Prune(scope, world_.time.now());
-  if (!pruned.empty()) world_.Strike(Fault::kPruned);
-  for (const auto& [id, row] : pruned) {
-    world_.Note("pruned: {} of w{}", id, row.by.worker);
-    world_.Count("rows pruned");
-    if (row.token != locking::Token()) world_.checks.OnPruned(id, row.source);
-  }
-  return pruned.size();
-}
-
-SimOutput::Answer<void> SimOutput::WriteRows(Outcomes&) { NotAsked("SimWriter writes"); }
 SimOutput::Answer<bool> SimOutput::HasTopic(const std::string&) {
   NotAsked("no topic is asked for");
 }
@@ -123,16 +137,147 @@ SimOutput::Answer<std::size_t> SimOutput::ForgetIds(const std::vector<std::strin
   NotAsked("nobody forgets");
 }
 
-SimOutput::Answer<std::size_t> SimOutput::TakeBack(const Parts& parts) {
-  std::size_t taken = 0;
-  for (const auto& part : parts) {
-    auto row = world_.ledger.positions().Read({part}).front();
-    if (!row) continue;
-    const std::size_t gone = consumer::TakeBack(part.ranges, *row);
-    if (gone > 0) world_.ledger.TakeBack(part.key, *row, world_.time.now());
-    taken += gone;
+// --- pruning -----------------------------------------------------------------------------------
+
+SimOutput::Answer<void> SimOutput::VisitOldRows(std::chrono::seconds keep, const std::string& from,
+                                                bool behind,
+                                                const std::function<bool(OldRow)>& visit) {
+  std::vector<OldRow> old;
+  for (const auto& [id, row] : world_.ledger.rows()) {
+    const std::string at = TimeOf(row);
+    const bool in_window = behind ? at > from : at >= from;
+    if (in_window && world_.time.now() - row.by.at > keep) old.push_back({id, row.source, at});
   }
-  return taken;
+  std::ranges::stable_sort(old, {}, &OldRow::completed_at);
+  for (OldRow& row : old) {
+    if (!visit(std::move(row))) break;
+  }
+  return {};
+}
+
+SimOutput::Answer<std::size_t> SimOutput::DeleteRows(const std::vector<OldRow>& rows) {
+  if (!rows.empty()) world_.Strike(Fault::kPruned);
+  for (const OldRow& old : rows) {
+    const Ledger::Row row = *world_.ledger.Find(old.id);
+    world_.ledger.Erase(old.id);
+    world_.Note("pruned: {} of w{}", old.id, row.by.worker);
+    world_.Count("rows pruned");
+    if (row.token != locking::Token()) world_.checks.OnPruned(old.id, row.source);
+  }
+  return rows.size();
+}
+
+// --- a transaction -----------------------------------------------------------------------------
+
+tl::expected<SimOutput::Outcomes, OutputError> SimOutput::Search(
+    const consumer::WriteRequest& request, const Terms& terms) {
+  terms_of_search_ = terms;
+  auto outcomes = Write(request);
+  terms_of_search_ = {};
+  return outcomes;
+}
+
+SimOutput::Answer<void> SimOutput::Begin() {
+  staged_ = saved_ = {};
+  if (terms_of_search_.mood == Mood::kFull) return Failed(consumer::WriteFailure::kUnavailable);
+  return {};
+}
+
+SimOutput::Answer<void> SimOutput::Execute(const char* sql) {
+  const std::string_view text(sql);
+  if (text.starts_with("SAVEPOINT")) {
+    const bool breaks = terms_of_search_.end == Terms::End::kBreaks && world_.random.Chance(300);
+    if (breaks) return Failed(consumer::WriteFailure::kUnavailable, kUnanswered);
+    saved_ = staged_;
+  } else if (text.starts_with("ROLLBACK TO")) {
+    staged_ = saved_;
+  }
+  return {};
+}
+
+SimOutput::Answer<SimOutput::Entries> SimOutput::LockIds(const std::vector<std::string>& ids) {
+  const auto locked = [this](const std::string& id) { return world_.ledger.Locked(id); };
+  if (std::ranges::any_of(ids, locked)) return Failed(consumer::WriteFailure::kLocked);
+  return LookUpIds(ids);
+}
+
+SimOutput::Answer<PositionMemory::Rows> SimOutput::LockPositions(const Parts& parts) {
+  const auto locked = [this](const consumer::PositionPart& part) {
+    return world_.ledger.Locked(consumer::PositionPrefix(part.key));
+  };
+  if (std::ranges::any_of(parts, locked)) return Failed(consumer::WriteFailure::kLocked);
+  return ReadPositions(parts);
+}
+
+SimOutput::Answer<void> SimOutput::StorePositions(const Changes& changes) {
+  for (const auto& change : changes) staged_.positions.emplace_back(change.key, change.row);
+  return {};
+}
+
+SimOutput::Answer<void> SimOutput::ForgetLetters(const consumer::PositionKey& key,
+                                                 const consumer::PositionRange& range) {
+  world_.ledger.Erase(key, range);
+  return {};
+}
+
+SimOutput::Answer<void> SimOutput::WriteEffects(const Records& fresh) {
+  using enum consumer::WriteFailure;
+  const Mood mood = terms_of_search_.mood;
+  if (mood == Mood::kLocked) return Failed(kLocked);
+  if (mood == Mood::kSlow && fresh.size() > 2) return Failed(kTooSlow);
+  bool refused = false, waits = false;
+  for (const std::size_t record : fresh) {
+    OutputItem item = ItemOf(world_, rows_.item(record));
+    refused |= item.row.makes_rows && (item.row.refused || mood == Mood::kRefusesAll);
+    waits |= world_.ledger.Sent(item.row.id);
+    staged_.records.push_back(std::move(item));
+  }
+  if (refused) return Failed(waits ? kLocked : kRefused);
+  return {};
+}
+
+SimOutput::Answer<void> SimOutput::Commit() {
+  using End = Terms::End;
+  const End end = terms_of_search_.end;
+  if (end == End::kLate) {
+    CommitLate();
+  } else if (end != End::kBreaks) {
+    Happen(world_, staged_, terms_of_search_.by);
+  }
+  if (end != End::kAnswered) return Failed(consumer::WriteFailure::kUnavailable, kUnanswered);
+  return {};
+}
+
+// It holds its locks until then.
+void SimOutput::CommitLate() {
+  std::set<std::string> names;
+  for (const OutputItem& item : staged_.records) names.insert(item.row.id);
+  for (const auto& [key, row] : staged_.positions) names.insert(consumer::PositionPrefix(key));
+  world_.ledger.Lock(names);
+  world_.time.At(terms_of_search_.late,
+                 [&world = world_, names, staged = std::move(staged_), by = terms_of_search_.by,
+                  session = world_.ledger.session()] {
+                   world.ledger.Unlock(names);
+                   if (session == world.ledger.session()) Happen(world, staged, by);
+                 });
+  staged_ = {};
+}
+
+void SimOutput::Happen(World& world, const Staged& staged, By by) {
+  by.at = world.time.now();
+  for (const auto& [key, row] : staged.positions) world.ledger.Store(key, row, by.at);
+  for (const OutputItem& item : staged.records) {
+    by.epoch = item.epoch;
+    world.ledger.Put(item.row, by);
+    if (item.row.makes_rows) {
+      world.checks.OnEffect(item.row.id, item.source, by);
+    } else if (item.row.letter) {
+      world.checks.OnLetterDone(item.row.id);
+    } else {
+      world.checks.OnNoOutput(item.row.id, item.source);
+    }
+  }
+  world.Note("w{} transaction of {} records is committed", by.worker, staged.records.size());
 }
 
 }  // namespace fencepost::simulator

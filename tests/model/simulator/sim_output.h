@@ -1,14 +1,18 @@
-// A worker's connection to the output: the shipped LedgerOutput over the simulated table, for what
-// it remembers of its commits and looks for whenever it connects, and for all that it knows and
-// does by position. The transactions themselves take their time, and are SimWriter's.
+// A worker's connection to the output: the shipped StepwiseOutput over the simulated table, for
+// what it remembers of its commits and looks for whenever it connects, for all that it knows and
+// does by position, and for the search of what a batch has that is refused (Search). The other
+// transactions take their time, and are SimWriter's.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "consumer/outputs/ledger/ledger_output.h"
+#include "consumer/outputs/ledger/stepwise_output.h"
+#include "tests/model/simulator/ledger.h"
 #include "tests/model/simulator/positions.h"
 
 namespace fencepost::simulator {
@@ -16,7 +20,15 @@ namespace fencepost::simulator {
 class Process;
 class World;
 
-class SimOutput final : public consumer::LedgerOutput {
+// A record to write.
+struct OutputItem {
+  LedgerItem row;
+  std::string source;  // as the checks know it
+  consumer::AssignmentEpoch epoch = 0;
+};
+OutputItem ItemOf(const World& world, const consumer::WriteItem& item);
+
+class SimOutput final : public consumer::StepwiseOutput {
  public:
   SimOutput(World& world, const Process& process);
 
@@ -24,12 +36,29 @@ class SimOutput final : public consumer::LedgerOutput {
   void Remember(const std::vector<consumer::WriteItem>& items,
                 const std::vector<consumer::WriteOutcome>& outcomes);
   // By position: before a transaction of these items is sent, and once it was answered.
-  tl::expected<std::shared_ptr<PositionWrite>, consumer::OutputError> Begin(
+  tl::expected<std::shared_ptr<PositionWrite>, consumer::OutputError> OnSending(
       const std::vector<consumer::WriteItem>& items);
   tl::expected<void, consumer::OutputError> OnCommitted(const PositionWrite& write);
   // By position: the answer to a look-up, from the rows that were read for it.
   tl::expected<Entries, consumer::OutputError> AnswerFrom(const consumer::PositionLookup& asked,
                                                           const PositionTable::Rows& rows);
+
+  // WriteRequest::apart, at one moment.
+  struct Terms {
+    enum class End : std::uint8_t {
+      kAnswered,
+      kBreaks,  // the database is away amid the search
+      kSilent,  // COMMIT is not answered,
+      kLate     // and comes at `late`
+    };
+    End end = End::kAnswered;
+    Nanos late{0};
+    Mood mood = Mood::kUsual;
+    By by{};
+  };
+  static constexpr std::string_view kUnanswered = "unanswered";  // code of its error
+  tl::expected<Outcomes, consumer::OutputError> Search(const consumer::WriteRequest& request,
+                                                       const Terms& terms);
   void Interrupt() override {}
 
  protected:
@@ -39,22 +68,44 @@ class SimOutput final : public consumer::LedgerOutput {
   [[nodiscard]] bool Connected() const override { return true; }
   [[nodiscard]] std::string Where() const override { return "table"; }
   consumer::CellTypes* Cells() override { return nullptr; }
-  Answer<void> WriteRows(Outcomes& outcomes) override;     // not asked
-  Answer<Known> BeginApart() override { return Known(); }  // likewise
-  Answer<Refusals> WriteParts(const std::vector<Records>& /*parts*/) override { return Refusals(); }
-  Answer<void> EndApart() override { return {}; }
-  void RollBack() override {}
-  Answer<bool> FindsNewer() override { return false; }
-  Answer<bool> HasTopic(const std::string& topic) override;  // likewise
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<consumer::PositionMemory::Rows> ReadPositions(const Parts& parts) override;
-  Answer<std::size_t> PruneIds(const consumer::PruneScope& scope, std::size_t limit) override;
-  // Nobody does so by id.
-  Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
-  Answer<std::size_t> TakeBack(const Parts& parts) override;
+  Answer<bool> FindsNewer() override { return false; }
+  Answer<bool> HasTopic(const std::string& topic) override;                 // not asked
+  Answer<std::size_t> ForgetIds(const std::vector<std::string>&) override;  // nor this, by id
+
+  Answer<void> Begin() override;
+  Answer<void> Commit() override;
+  void RollBack() override { staged_ = {}; }
+  Answer<void> Execute(const char* sql) override;
+  Answer<Entries> LockIds(const std::vector<std::string>& ids) override;
+  // A row is put with its record, in the place of what is there.
+  Answer<void> InsertIds(const Records&) override { return {}; }
+  Answer<std::size_t> DeleteNothingWritten(const std::vector<std::string>& ids) override {
+    return ids.size();
+  }
+  Answer<consumer::PositionMemory::Rows> LockPositions(const Parts& parts) override;
+  Answer<void> StorePositions(const Changes& changes) override;
+  Answer<void> ForgetLetters(const consumer::PositionKey& key,
+                             const consumer::PositionRange& range) override;
+  [[nodiscard]] std::string Time() const override { return ""; }
+  Answer<void> WriteEffects(const Records& fresh) override;
+  Answer<void> VisitOldRows(std::chrono::seconds keep, const std::string& from, bool behind,
+                            const std::function<bool(OldRow)>& visit) override;
+  Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) override;
 
  private:
+  // Of the transaction that is open.
+  struct Staged {
+    std::vector<OutputItem> records;
+    std::vector<std::pair<consumer::PositionKey, consumer::PositionRow>> positions;
+  };
+  static void Happen(World& world, const Staged& staged, By by);
+  void CommitLate();
+
   World& world_;
+  Terms terms_of_search_;
+  Staged staged_, saved_;  // saved: at the savepoint
 };
 
 }  // namespace fencepost::simulator

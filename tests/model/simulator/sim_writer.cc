@@ -30,10 +30,6 @@ std::vector<LedgerItem> Rows(const Items& items) {
   return rows;
 }
 
-bool MakesRows(const consumer::WriteItem& item) {
-  return item.dead_letter == nullptr && (item.values == nullptr || !item.values->empty());
-}
-
 }  // namespace
 
 SimWriter::SimWriter(World& world, SimWorker& worker)
@@ -206,18 +202,7 @@ void SimWriter::CheckUse(std::uint64_t session) {
 void SimWriter::Begin() {
   items_.clear();
   for (const consumer::WriteItem& item : batch_->request.items) {
-    std::string source = consumer::SourceText(*item.where, item.record->offset);
-    const bool refused = world_.Refuses(source);
-    items_.push_back({{.id = std::string(item.record_id),
-                       .source = std::move(source),
-                       .token = item.token,
-                       .crc = item.crc,
-                       .refused = refused,
-                       .makes_rows = MakesRows(item),
-                       .letter = item.dead_letter != nullptr,
-                       .chain = item.chain},
-                      world_.broker.SourceOf(*item.where, *item.record),
-                      item.record->epoch});
+    items_.push_back(ItemOf(world_, item));
   }
   world_.checks.OnBatch(batch_->request);
   retry_.Begin(batch_->id, batch_->answered, batch_->request.items, worker_.process().now().boot);
@@ -231,7 +216,7 @@ void SimWriter::Go() {
   switch (step.kind) {
     case consumer::WriteRetry::Step::Kind::kWrite:
       if (step.reconnect) session_ = 0;
-      return Attempt(step.items);
+      return Attempt(step.items, step.apart && HasLedger());
     case consumer::WriteRetry::Step::Kind::kWait:
       if (refuses_all_) world_.Count("batches handed back");
       return worker_.process().Later(Process::kOutput, step.wait, [this, attempt = ++attempt_] {
@@ -258,6 +243,15 @@ Mood SimWriter::MoodNow(World& world) {
   return Mood::kUsual;
 }
 
+Mood SimWriter::StruckMood(World& world) {
+  const Mood mood = MoodNow(world);
+  if (mood == Mood::kRefusesAll) world.Strike(Fault::kTableRefuses);
+  if (mood == Mood::kLocked) world.Strike(Fault::kTableLocked);
+  if (mood == Mood::kSlow) world.Strike(Fault::kTableSlow);
+  if (mood == Mood::kFull) world.Strike(Fault::kTableFull);
+  return mood;
+}
+
 // Lines: what is refused has none, and what is behind it in its chain waits.
 std::vector<WriteOutcome> SimWriter::Append(const std::vector<Item>& items) {
   std::vector<WriteOutcome> outcomes;
@@ -280,11 +274,7 @@ Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items,
   by.at = world.time.now();
   Ledger::Outcomes outcomes;
   if (world.plan.flow.finality == Finality::kLedger) {
-    const Mood mood = MoodNow(world);
-    if (mood == Mood::kRefusesAll) world.Strike(Fault::kTableRefuses);
-    if (mood == Mood::kLocked) world.Strike(Fault::kTableLocked);
-    if (mood == Mood::kSlow) world.Strike(Fault::kTableSlow);
-    if (mood == Mood::kFull) world.Strike(Fault::kTableFull);
+    const Mood mood = StruckMood(world);
     Ledger& ledger = world.ledger;
     outcomes = positions == nullptr ? ledger.Write(Rows(items), mood, by)
                                     : ledger.Write(Rows(items), mood, by, *positions);
@@ -311,11 +301,13 @@ Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items,
 }
 
 // The worker may stall before it sends; once sent, the transaction goes on without it.
-void SimWriter::Attempt(std::vector<std::size_t> places) {
+void SimWriter::Attempt(std::vector<std::size_t> places, bool apart) {
   const int attempt = ++attempt_;
   worker_.process().Later(Process::kOutput, world_.HostDelay(),
-                          [this, attempt, places = std::move(places)] {
-                            Connected(attempt, [this, attempt, places] { Send(attempt, places); });
+                          [this, attempt, apart, places = std::move(places)] {
+                            Connected(attempt, [this, attempt, apart, places] {
+                              apart ? Search(attempt, places) : Send(attempt, places);
+                            });
                           });
 }
 
@@ -336,7 +328,7 @@ void SimWriter::Send(int attempt, const std::vector<std::size_t>& places) {
   }
   std::shared_ptr<PositionWrite> positions;
   if (ledger && world.plan.by_position) {
-    auto made = output_.Begin(ItemsAt(places));
+    auto made = output_.OnSending(ItemsAt(places));
     if (!made) return OnRefusal(made.error());
     positions = std::move(*made);
   }
@@ -400,7 +392,13 @@ bool SimWriter::Remember(const std::vector<std::size_t>& places,
     OnRefusal(same.error());
     return false;
   }
-  if (!world_.plan.Has(Fault::kFailovers)) return true;
+  Acknowledge(items, outcomes);
+  return true;
+}
+
+void SimWriter::Acknowledge(const std::vector<consumer::WriteItem>& items,
+                            const std::vector<WriteOutcome>& outcomes) {
+  if (!world_.plan.Has(Fault::kFailovers)) return;
   const Process& process = worker_.process();
   const By me{process.index, process.incarnation(), 0, world_.time.now()};
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -411,7 +409,6 @@ bool SimWriter::Remember(const std::vector<std::size_t>& places,
     if (!effect || none) continue;
     world_.checks.OnAcknowledged(std::string(items[i].record_id), me);
   }
-  return true;
 }
 
 // The output itself does not write, or does not tell what it wrote.

@@ -34,11 +34,7 @@ class SimWriter {
   [[nodiscard]] bool refuses_all() const { return refuses_all_; }  // as retry_ told last
 
  private:
-  struct Item {
-    LedgerItem row;
-    std::string source;  // as the checks know it
-    consumer::AssignmentEpoch epoch = 0;
-  };
+  using Item = OutputItem;
 
   static constexpr std::size_t kMostRecords = 500;
 
@@ -46,10 +42,11 @@ class SimWriter {
   void NextBySelf();
   void Begin();
   void Go();
-  void Attempt(std::vector<std::size_t> places);
+  void Attempt(std::vector<std::size_t> places, bool apart);
   void Ask();
   void AskAgainLater();
   static Mood MoodNow(World& world);
+  static Mood StruckMood(World& world);  // and it counts as trouble
   static Ledger::Outcomes Happen(World& world, const std::vector<Item>& items, By by,
                                  PositionWrite* positions);
   static std::vector<consumer::WriteOutcome> Append(const std::vector<Item>& items);
@@ -59,6 +56,9 @@ class SimWriter {
   void Connected(int attempt, Then then);
   void OnConnecting(int attempt);
   void Send(int attempt, const std::vector<std::size_t>& places);
+  // As Send, for those that are refused among them.
+  void Search(int attempt, const std::vector<std::size_t>& places);
+  void SearchNow(int attempt, const std::vector<std::size_t>& places, SimOutput::Terms terms);
   void Question(int attempt);
   void OnFound(int attempt, std::uint64_t session,
                const std::vector<std::optional<consumer::LedgerEntry>>& entries);
@@ -74,6 +74,8 @@ class SimWriter {
   bool Remember(const std::vector<std::size_t>& places,
                 const std::vector<consumer::WriteOutcome>& outcomes,
                 const PositionWrite* positions);
+  void Acknowledge(const std::vector<consumer::WriteItem>& items,
+                   const std::vector<consumer::WriteOutcome>& outcomes);
   void OnRefusal(const consumer::OutputError& error);
   void End(const fencepost::Error& error);
   void OnNoAnswer(int attempt);

@@ -63,6 +63,8 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "transactions locked out",
                                     "transactions too slow",
                                     "batches handed back",
+                                    "searches that found several",
+                                    "searches unanswered",
                                     "names evicted",
                                     "sentinels evicted",
                                     "rows lost",
