@@ -9,6 +9,7 @@
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/position_id.h"
 #include "locking/base/digest.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -84,7 +85,7 @@ tl::expected<void, std::string> Identifier::Identify(const Record& record,
   }
   const auto replayed = ReplayId(record);
   const bool replay = replayed && !replayed->empty();
-  if (replay) out.origin = OriginOf(record, where.topic);
+  if (replay && !Planted("replay_is_of_its_own_time")) out.origin = OriginOf(record, where.topic);
   RecordContext context;
   context.record = &record;
   context.where = &where;

@@ -116,6 +116,8 @@ class LedgerOutput : public Output {
   [[nodiscard]] OutputError Refusal(OutputError error, WriteFailure failure, std::string detail,
                                     std::optional<std::size_t> column = {},
                                     std::string_view type = "") const;
+  // By position, what a look-up found.
+  Answer<Entries> WithLetters(const std::vector<std::string>& ids, Entries entries);
   // Whether the database that was connected still has what it had acknowledged. `same`: it has been
   // there all the time, so somebody deleted what is missing; `how`: what became of it, or "".
   Answer<void> CheckLostCommits(bool same, std::string_view how);
@@ -145,7 +147,6 @@ class LedgerOutput : public Output {
   template <typename T>
   Answer<T> Asked(Answer<T> answer);
   Answer<std::optional<LostCommits>> FindLostCommits();
-  Answer<Entries> WithLetters(const std::vector<std::string>& ids, Entries entries);
 
   // Those of rows_ that it may be about.
   [[nodiscard]] Records SuspectsOf(const OutputError& refusal, Records named) const;

@@ -20,6 +20,7 @@ using consumer::PartitionOffset;
 
 constexpr Millis kBeforeRebalance{30};
 constexpr Millis kRebalanceGrace{300};
+constexpr std::size_t kMostReplays = 20;  // in a partition
 constexpr char kLaterMark = '\'';
 
 // By their timestamps, which are whole milliseconds, its records are newer than all of the first.
@@ -71,6 +72,7 @@ void Broker::Fill() {
     record.at = at;
     if (later)
       record.at = FirstOfLater(plan) + (plan.refilled_at_once ? Nanos(0) : at - plan.replaced_at);
+    record.made = std::chrono::floor<Millis>(record.at);
     const int id = i < plan.ids ? i : random.Below(plan.ids);
     record.source = consumer::SourceText({kTopic, partition}, record.offset);
     if (later) record.source += kLaterMark;
@@ -83,13 +85,19 @@ void Broker::Fill() {
     record.record_id = plan.by_position
                            ? fmt::format("{}/{}/{}/{}", kCluster, kTopic, partition, record.offset)
                            : record.header_id;  // empty where there is none
-    std::string chain;
-    if (plan.flow.order != consumer::Order::kNone) chain = fmt::format("p{}", partition);
-    if (plan.flow.order == consumer::Order::kKey) chain += record.key;
+    std::string chain = ChainOf(static_cast<PartitionIndex>(partition), record.key);
     if (later && !chain.empty()) chain += kLaterMark;
     world_.checks.OnSentRecord(record, chain, partition, later ? 1 : 0);
   }
   if (plan.Replaces() && !cut) KeepBeginnings();
+  // What was read of a record goes on pointing to it.
+  for (Log& log : logs) log.records.reserve(log.records.size() + kMostReplays);
+}
+
+std::string Broker::ChainOf(PartitionIndex partition, const std::string& key) const {
+  const consumer::Order order = world_.plan.flow.order;
+  if (order == consumer::Order::kNone) return "";
+  return fmt::format("p{}{}", partition, order == consumer::Order::kKey ? key : "");
 }
 
 // What of the logs stays when their ends are lost.
@@ -121,6 +129,7 @@ consumer::Record Broker::Read(const LogRecord& from, PartitionIndex partition) {
   record.key = from.key;
   record.value = from.value;
   if (!from.header_id.empty()) record.headers.push_back({"id", from.header_id});
+  for (const auto& [name, value] : from.headers) record.headers.push_back({name, value});
   return record;
 }
 

@@ -15,6 +15,7 @@
 
 #include "consumer/kafka/source/source.h"
 #include "consumer/outputs/output.h"
+#include "consumer/record/dead_letter.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {
@@ -31,6 +32,8 @@ struct LogRecord {
   std::string value;
   std::string record_id;  // as the worker will know it; empty: it has none
   std::string source;
+  std::vector<consumer::OwnedHeader> headers;  // of a replay
+  Nanos made{0};                               // it, or what it is the replay of
   bool doubtful = false;  // other records have its id, and some of them other content
   bool gone = false;      // deleted
 };
@@ -108,6 +111,7 @@ class Broker {
   void AddPartitions();
   void DeleteOldest();  // retention, or DeleteRecords
   void Replace();       // the logs become others
+  void Replay();        // some dead letter is published again, as `dlq replay` does
   [[nodiscard]] bool Empty() const { return members_.empty(); }
   void SetOffset(consumer::PartitionIndex partition, consumer::Offset next);  // of an empty group
   [[nodiscard]] bool AnyTransactionOpen() const { return !open_.empty(); }
@@ -119,6 +123,8 @@ class Broker {
   // What tells it from all others, those of other logs at its offset, too.
   [[nodiscard]] std::string SourceOf(const consumer::TopicPartition& where,
                                      const consumer::Record& record) const;
+  static LogRecord ReplayOf(const consumer::DeadLetter& letter);
+  void OnLetter(const LogRecord& replay) { letters_.push_back(replay); }
   static consumer::Record Read(const LogRecord& from, consumer::PartitionIndex partition);
   // What can be read at these offsets, as the ledger by position asks it.
   [[nodiscard]] consumer::LogState Look(const consumer::TopicPartition& where,
@@ -149,6 +155,8 @@ class Broker {
   void Begin(consumer::PartitionIndex partition);
   void TellOfLogs(bool others);
   void KeepBeginnings();
+  [[nodiscard]] std::string ChainOf(consumer::PartitionIndex partition,
+                                    const std::string& key) const;
   [[nodiscard]] consumer::Offset PassedUnseen(consumer::PartitionIndex partition) const;
   void TryComplete();
   void Close(int worker);
@@ -161,7 +169,8 @@ class Broker {
   std::map<int, int> producers_;  // worker → the life whose producer may write
   std::map<int, Open> open_;      // by worker
   std::map<TransactionName, TransactionState> ended_;
-  std::size_t shared_out_ = 0;  // of the partitions: there are to be more
+  std::vector<LogRecord> letters_;  // published: their replays
+  std::size_t shared_out_ = 0;      // of the partitions: there are to be more
   int generation_ = 0;
   int round_ = 0;
   bool rebalancing_ = false;

@@ -51,7 +51,8 @@ class Checks {
   // It happened.
   // `log`: the first one of its partition, or which of those that came in its place.
   void OnSentRecord(const LogRecord& record, const std::string& chain, int partition, int log);
-  void OnEffect(const std::string& id, const std::string& source, const By& by);
+  void OnEffect(const std::string& id, const std::string& source, const By& by,
+                bool lost_to_newer = false);
   void OnPublished(const std::string& source, const By& by);
   // The output has taken it, and nothing was to be written for it.
   void OnNoOutput(const std::string& id, const std::string& source) {

@@ -140,9 +140,14 @@ void Checks::NoteLateEffect(const std::string& id, const By& by) {
   });
 }
 
-void Checks::OnEffect(const std::string& id, const std::string& source, const By& by) {
+void Checks::OnEffect(const std::string& id, const std::string& source, const By& by,
+                      bool lost_to_newer) {
   if (world_.plan.flow.finality == Finality::kWrite) NoteLateEffect(id, by);
-  See({.kind = Seen::Kind::kEffect, .source = source, .id = KnownId(id, source)}, by);
+  See({.kind = Seen::Kind::kEffect,
+       .source = source,
+       .id = KnownId(id, source),
+       .lost_to_newer = lost_to_newer},
+      by);
   world_.effects.Add(id, source, by);
 }
 
@@ -159,7 +164,9 @@ void Checks::OnSentRecord(const LogRecord& record, const std::string& chain, int
                  .partition = partition,
                  .offset = record.offset,
                  .makes_no_row = world_.MakesNoRow(record.record_id, record.value),
-                 .log = log});
+                 .log = log,
+                 .row = world_.plan.flow.finality == Finality::kLedger ? record.key : "",
+                 .made = record.made.count()});
 }
 
 // By position, two records at the same place of two logs have one id for the workers.
@@ -185,6 +192,7 @@ void Checks::Complain(const std::optional<Complaint>& complaint) {
   if (complaint->what == "doubled" && transactions) invariant = "20";
   if (complaint->what == "both") invariant = "19";
   if (complaint->what == "order") invariant = "21";
+  if (complaint->what == "past") invariant = "fence";
   if (complaint->what == "early") invariant = "16";
   if (complaint->what == "token") invariant = "2";
   if (complaint->what == "silent" || complaint->what == "alarm") invariant = "lost commits";

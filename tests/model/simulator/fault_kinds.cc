@@ -79,6 +79,15 @@ constexpr std::array<FaultKind, kFaults> kKindsOfFaults = {
     Rate<&Plan::offsets_lost, 100, 400>("offsets of the group lost"),
     Rate<&Plan::letter_faults, 50, 400>("letter lost or unacknowledged"),
     Times<&Plan::letters_refused, 3>("letters refused for a while"),
+    {"dead letters replayed",
+     [](Plan& plan, Random& random) {
+       plan.replays = plan.faults_end / random.Between(2, 8);
+       plan.flow.identity.accept_replay_ids = true;
+     },
+     [](Plan& plan) {
+       plan.replays = Nanos(0);
+       plan.flow.identity.accept_replay_ids = false;
+     }},
     Rate<&Plan::handler_failures, 30, 400>("handler fails"),
     Rate<&Plan::handler_hangs, 5, 100>("handler hangs"),
     Times<&Plan::handler_outages, 3>("handler out for a while"),

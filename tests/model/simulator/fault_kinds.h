@@ -44,6 +44,7 @@ enum class Fault : std::uint8_t {
   kOffsetsLost,
   kLetters,
   kLettersRefused,
+  kReplays,
   // The handler.
   kHandlerFailures,
   kHandlerHangs,

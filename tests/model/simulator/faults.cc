@@ -31,6 +31,7 @@ void Faults::Begin() {
     world_.broker.Rebalance();
   });
   Again(plan.letters_refused, [this] { RefuseLetters(); });
+  Again(plan.replays, [this] { world_.broker.Replay(); });
   Again(plan.handler_outages, [this] { BreakHandler(); });
   Again(plan.failovers, [this] { FailOver(); });
   Again(plan.cut_offs, [this] { CutOffWorker(); });
@@ -376,6 +377,7 @@ void Faults::End() {
     Process& process = world_.process(i);
     process.wall_offset = std::clamp(process.wall_offset, -skew, skew);
   }
+  if (world_.plan.replays.count() > 0) world_.broker.Replay();
   world_.OnTroubleEnded();
   world_.time.In(world_.plan.looks, [this] { Operator(); });
 }

@@ -17,7 +17,9 @@ struct Sent {
   int partition = 0;
   std::int64_t offset = 0;
   bool makes_no_row = false;  // the handler has none for it
-  int log = 0;  // of its partition: the first, or which of those that came in its place
+  int log = 0;            // of its partition: the first, or which of those that came in its place
+  std::string row;        // of the table, which the newest change has; empty: a row of its own
+  std::int64_t made = 0;  // when: it, or the record that it is the replay of
 };
 
 struct Seen {
@@ -46,10 +48,11 @@ struct Seen {
   std::string source;  // but for offsets
   std::string id;      // kCall, kEffect: under which it came
   std::uint64_t token = 0;
-  int partition = 0;      // of offsets
-  std::int64_t next = 0;  // kOffset, kOffsetSet, kBegins: the group goes on from there;
-                          // kAnotherLog: up to there nobody needs to notice
-  int worker = 0;         // whoever did it (kEffectLost: had), in which of its lives,
+  bool lost_to_newer = false;  // kEffect: the table has a newer change of the row
+  int partition = 0;           // of offsets
+  std::int64_t next = 0;       // kOffset, kOffsetSet, kBegins: the group goes on from there;
+                               // kAnotherLog: up to there nobody needs to notice
+  int worker = 0;              // whoever did it (kEffectLost: had), in which of its lives,
   int life = 0;
   std::uint64_t assignment = 0;  // and by which assignment
   std::int64_t at = 0;           // ns; of what a worker was told, and of its end

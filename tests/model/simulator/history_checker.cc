@@ -97,6 +97,7 @@ std::optional<Complaint> HistoryChecker::OnEffect(const Seen& seen, const Sent& 
   of_source.insert(doer);
   const int times = ++effects_by_id_[seen.id];
   lost_.erase(seen.id);
+  buried_.erase({{seen.worker, seen.life}, seen.id});
   if (promise_ == Promise::kOnce && (times > 1 || !MayComeAgain(seen))) {
     return Complain("doubled", "{} took effect again", seen.id);
   }
@@ -108,7 +109,21 @@ std::optional<Complaint> HistoryChecker::OnEffect(const Seen& seen, const Sent& 
   if (letters != letters_.end() && (ever || letters->second.contains(doer))) {
     return Complain("both", "{} took effect and is a dead letter too", seen.source);
   }
-  return CheckOrder(seen, sent);
+  auto complaint = CheckRow(seen, sent);
+  return complaint ? complaint : CheckOrder(seen, sent);
+}
+
+std::optional<Complaint> HistoryChecker::CheckRow(const Seen& seen, const Sent& sent) {
+  if (sent.row.empty()) return std::nullopt;
+  auto& row = rows_[sent.row];
+  const bool newer =
+      std::ranges::any_of(row, [&](const auto& change) { return change.second > sent.made; });
+  if (newer != seen.lost_to_newer) {
+    return Complain("past", "{} of {} {}", seen.source, sent.row,
+                    newer ? "was put over a newer change" : "has lost to an older change");
+  }
+  if (!newer) row[seen.source] = sent.made;
+  return std::nullopt;
 }
 
 // Also over refusals, crashes and restarts, where each takes effect once: nothing does behind what
@@ -155,6 +170,7 @@ std::optional<Complaint> HistoryChecker::OnLetter(const Seen& seen) {
 void HistoryChecker::OnEffectLost(const Seen& seen) {
   --effects_by_id_[seen.id];
   effects_[seen.source].clear();
+  rows_[history_.sent[by_source_.find(seen.source)->second].row].erase(seen.source);
   lost_[seen.id] = false;
   ever_lost_.insert(seen.id);
 }

@@ -14,6 +14,8 @@
 //   forgotten  an effect, pruned before the group had passed its record
 //   phantom    what was never sent, or under another id
 //   order      of a chain: within an assignment, and (kOnce) whoever did it
+//   past       a row that an older change has put over a newer one, as late replays would; or one
+//              that has lost to an older one
 //   token      of one id: an older one at the receiver after a newer one of the same life
 //   early      an offset that passes a record before its effect; or that goes back. A record that
 //              was deleted is passed where a person has set the offset behind it, or the group has
@@ -74,6 +76,7 @@ class HistoryChecker {
   std::optional<Complaint> OnLetter(const Seen& seen);
   std::optional<Complaint> OnOffset(const Seen& seen);
   std::optional<Complaint> CheckOrder(const Seen& seen, const Sent& sent);
+  std::optional<Complaint> CheckRow(const Seen& seen, const Sent& sent);
   std::optional<Complaint> OnUsed(const Seen& seen) const;
   std::optional<Complaint> OnStopped(const Seen& seen);
   void OnEffectLost(const Seen& seen);
@@ -112,6 +115,8 @@ class HistoryChecker {
   std::map<std::pair<Doer, std::string>, std::int64_t> last_of_assignment_;  // by chain
   std::map<std::string, std::int64_t, std::less<>> last_of_chain_;
   std::map<std::tuple<int, int, std::string>, std::uint64_t> tokens_;  // worker, life, id
+  // By row, what was put into it: when it was made, by source.
+  std::map<std::string, std::map<std::string, std::int64_t>, std::less<>> rows_;
   std::map<int, std::int64_t> offsets_;                                // by partition
   std::map<std::pair<Life, std::string>, std::int64_t> acknowledged_;  // with id; when last
   std::set<std::pair<Life, std::string>> buried_;  // ids of its own dead letters

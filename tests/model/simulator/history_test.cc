@@ -166,6 +166,20 @@ TEST(AHistory, WhereAWorkerGoesOnWithAnOutputThatHasLostItsEffectIsSilent) {
             "");
 }
 
+TEST(AHistory, WhereALateReplayIsPutOverANewerChangeBringsBackThePast) {
+  std::vector<Sent> sent{Record(0), Record(1), Record(2, "id-0")};
+  for (Sent& one : sent) one.row = "k";
+  sent[0].made = sent[2].made = 1;
+  sent[1].made = 2;
+  Seen replay = Effect(sent[2], 2);
+  std::vector<Seen> seen{Letter(sent[0]), Effect(sent[1]), replay};
+  EXPECT_EQ(Judge(Promise::kOnce, sent, seen), "past");
+  seen.back().lost_to_newer = true;
+  EXPECT_EQ(Judge(Promise::kOnce, sent, seen), "");
+  seen[1].lost_to_newer = true;
+  EXPECT_EQ(Judge(Promise::kOnce, sent, seen), "past") << "there is no newer one";
+}
+
 // It was told that its dead letter is there, not the effect that was lost before.
 TEST(AHistory, WhereALostRecordBecomesADeadLetterNeedsNoWordOfWhoeverMadeIt) {
   Seen letter = Letter(kTwo[0], 2);

@@ -25,17 +25,6 @@
 
 namespace fencepost::simulator {
 
-struct LedgerItem {
-  std::string id;
-  std::string source;
-  locking::Token token;
-  locking::ContentCrc crc = 0;
-  bool refused = false;    // the table does not take such a row
-  bool makes_rows = true;  // else nothing is written for it
-  bool letter = false;     // … for it is a dead letter
-  std::uint64_t chain = 0;
-};
-
 class Ledger {
  public:
   struct Row {
@@ -43,6 +32,7 @@ class Ledger {
     std::string source;
     locking::ContentCrc crc = 0;
     By by;
+    bool letter = false;
   };
   struct LostRow {
     std::string id;
@@ -68,7 +58,20 @@ class Ledger {
     return locked_.contains(id) || locked_.contains(id.substr(0, id.rfind('/') + 1));
   }
   // A record of a transaction that is committed.
-  void Put(const LedgerItem& item, const By& by) { rows_[item.id] = RowOf(item, by); }
+  // False: the table has a newer row.
+  bool Put(const LedgerItem& item, const By& by) {
+    auto [row, is_new] = rows_.try_emplace(item.id);
+    if (!is_new) replaced_.push_back({item.id, std::move(row->second), by.at});
+    row->second = RowOf(item, by);
+    if (!item.makes_rows) return true;
+    if (HasNewer(item)) return false;
+    table_[item.key].push_back({by.at, item.fence});
+    return true;
+  }
+  [[nodiscard]] bool HasNewer(const LedgerItem& item) const {
+    const auto row = table_.find(item.key);
+    return row != table_.end() && !row->second.empty() && row->second.back().second > item.fence;
+  }
   // One transaction that was sent; by position, with what it does to the rows of its partitions.
   Outcomes Write(const std::vector<LedgerItem>& items, Mood mood, const By& by) {
     if (const auto failure = Fails(items, mood)) return tl::unexpected(*failure);
@@ -123,10 +126,24 @@ class Ledger {
     ++session_;
     away_until_ = back;
     positions_.FailOver(since);
-    return Drop([&](const Row& row) { return row.by.at >= since; });
+    for (auto& [key, changes] : table_) {
+      std::erase_if(changes, [since](const auto& change) { return change.first >= since; });
+    }
+    auto lost = Drop([&](const Row& row) { return row.by.at >= since; });
+    for (const Replaced& one : replaced_) {
+      if (one.at >= since && one.row.by.at < since) rows_.try_emplace(one.id, one.row);
+    }
+    std::erase_if(replaced_, [since](const Replaced& one) { return one.at >= since; });
+    return lost;
   }
 
  private:
+  struct Replaced {
+    std::string id;
+    Row row;
+    Nanos at;
+  };
+
   template <typename Goes>
   std::vector<LostRow> Drop(Goes goes) {
     std::vector<LostRow> gone;
@@ -170,8 +187,8 @@ class Ledger {
       auto outcome =
           found == rows_.end() ? consumer::WriteOutcome() : WhatStands(found->second, item);
       if (found == rows_.end() || outcome.result == consumer::WriteResult::kNotWritten) {
-        rows_[item.id] = RowOf(item, by);
         outcome = Fresh(item);
+        outcome.lost_to_newer = !Put(item, by);
       }
       outcomes.push_back(std::move(outcome));
       const bool conflict = outcomes.back().result == consumer::WriteResult::kIdConflict;
@@ -181,14 +198,15 @@ class Ledger {
   }
   std::vector<consumer::WriteOutcome> Take(const std::vector<LedgerItem>& items, const By& by,
                                            PositionWrite& positions) {
-    std::vector<locking::Token> tokens;
-    for (const LedgerItem& item : items) tokens.push_back(item.token);
-    const auto done = positions.Lock(positions_, tokens);
+    const auto done = positions.Lock(positions_, items, [this](const std::string& id) {
+      const Row* const row = Find(id);
+      return row != nullptr && row->letter;
+    });
     positions.Store(positions_, by.at);
     std::vector<consumer::WriteOutcome> outcomes;
     for (std::size_t i = 0; i < items.size(); ++i) {
       outcomes.push_back(done[i].value_or(Fresh(items[i])));
-      if (!done[i]) rows_[items[i].id] = RowOf(items[i], by);
+      if (!done[i]) outcomes.back().lost_to_newer = !Put(items[i], by);
     }
     return outcomes;
   }
@@ -198,14 +216,18 @@ class Ledger {
         {.record_id = item.id, .token = item.token, .crc = item.crc}, item.source, item.makes_rows);
   }
   static Row RowOf(const LedgerItem& item, const By& by) {
-    return {item.makes_rows ? item.token : locking::Token(), item.source, item.crc, by};
+    return {item.makes_rows ? item.token : locking::Token(), item.source, item.crc, by,
+            item.letter};
   }
   static consumer::WriteOutcome Fresh(const LedgerItem& item) {
     if (item.makes_rows) return {};
     return {.result = consumer::WriteResult::kNoOutput, .took_rows = false};
   }
 
-  std::map<std::string, Row> rows_;
+  std::map<std::string, Row> rows_;  // by position, of effects, too
+  std::vector<Replaced> replaced_;   // rows that others came in the place of
+  // By key, the fences of what was put there, and when.
+  std::map<std::string, std::vector<std::pair<Nanos, std::int64_t>>> table_;
   PositionTable positions_;
   std::multiset<std::string> sent_;  // ids in transactions that have not happened
   std::set<std::string> locked_;

@@ -190,7 +190,8 @@ void DrawKind(Plan& plan, Random& random, Kind kind) {
 // another one (log_samples.h).
 bool MayReplace(const Plan& plan) {
   return plan.flow.finality == consumer::Finality::kLedger && !plan.Has(Fault::kFailovers) &&
-         !plan.Has(Fault::kRetention) && !plan.keep && !plan.Replaces();
+         !plan.Has(Fault::kRetention) && !plan.Has(Fault::kReplays) && !plan.keep &&
+         !plan.Replaces();
 }
 
 // Without what would mean nothing here.
@@ -210,6 +211,8 @@ bool Fits(const Plan& plan, Fault fault) {
       return plan.flow.finality == consumer::Finality::kLedger && !plan.by_position;
     case Fault::kContentRule:  // who stores no digest has none to compare
       return !plan.by_position && plan.flow.finality != consumer::Finality::kTransaction;
+    case Fault::kReplays:
+      return plan.flow.finality == consumer::Finality::kLedger && plan.flow.dead_letters;
     case Fault::kTopicRemade:
       return MayReplace(plan);
     case Fault::kTailLost:

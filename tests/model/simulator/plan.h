@@ -92,6 +92,7 @@ struct Plan {
   Nanos boot_jumps{0};
   Nanos rebalances{0};
   Nanos letters_refused{0};
+  Nanos replays{0};  // a person replays a dead letter
   Nanos handler_outages{0};
   Nanos cut_offs{0};   // one worker cannot reach the output, and perhaps Kafka, for a while
   Nanos failovers{0};  // the output goes back to an earlier moment, and all connections break

@@ -34,14 +34,24 @@ PositionWrite::PositionWrite(std::string worker, const consumer::BatchRows& rows
   }
 }
 
-PositionWrite::DoneBefore PositionWrite::Lock(const PositionTable& table,
-                                              const std::vector<locking::Token>& tokens) {
+PositionWrite::DoneBefore PositionWrite::Lock(
+    const PositionTable& table, const std::vector<LedgerItem>& items,
+    const std::function<bool(const std::string&)>& is_letter) {
   before_ = table.Read(changes_.parts());
   changes_.OnLocked(before_);
-  DoneBefore done(tokens.size());
+  DoneBefore done(items.size());
+  const auto done_before = [&](std::size_t record) {
+    return changes_.DoneBefore(record, {.record_id = {}, .token = items[items_[record]].token});
+  };
   for (std::size_t record = 0; record < items_.size(); ++record) {
-    const std::size_t item = items_[record];
-    done[item] = changes_.DoneBefore(record, {.record_id = {}, .token = tokens[item]});
+    const LedgerItem& item = items[items_[record]];
+    const bool replay = changes_.replay(record) && !item.letter && is_letter(item.id);
+    if (!replay || !done_before(record)) continue;
+    changes_.Reopen(record);
+    reopened_.push_back(record);
+  }
+  for (std::size_t record = 0; record < items_.size(); ++record) {
+    done[items_[record]] = done_before(record);
   }
   return done;
 }

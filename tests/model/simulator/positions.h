@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +15,19 @@
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {
+
+struct LedgerItem {
+  std::string id;
+  std::string source;
+  locking::Token token;
+  locking::ContentCrc crc = 0;
+  bool refused = false;    // the table does not take such a row
+  bool makes_rows = true;  // else nothing is written for it
+  bool letter = false;     // … for it is a dead letter
+  std::uint64_t chain = 0;
+  std::string key;         // of its row in the table, which takes no change
+  std::int64_t fence = 0;  // that is older
+};
 
 class PositionTable {
  public:
@@ -39,12 +54,14 @@ class PositionWrite {
   PositionWrite& operator=(const PositionWrite&) = delete;
 
   // It has the locks of its rows. By the places of the items: what is to be said of those that were
-  // done before; their tokens are asked for.
+  // done before. `is_letter`: the ledger has the row of a dead letter under this id.
   using DoneBefore = std::vector<std::optional<consumer::WriteOutcome>>;
-  DoneBefore Lock(const PositionTable& table, const std::vector<locking::Token>& tokens);
+  DoneBefore Lock(const PositionTable& table, const std::vector<LedgerItem>& items,
+                  const std::function<bool(const std::string&)>& is_letter);
   void Store(PositionTable& table, Nanos at) const;
   // The rows as they were under the locks.
   [[nodiscard]] const PositionTable::Rows& before() const { return before_; }
+  [[nodiscard]] const std::vector<std::size_t>& reopened() const { return reopened_; }  // records
 
  private:
   const consumer::OutputTerms terms_;  // nothing of them is asked for
@@ -52,6 +69,7 @@ class PositionWrite {
   consumer::PositionChanges changes_;
   std::vector<std::size_t> items_;  // by record of the rows
   PositionTable::Rows before_;
+  std::vector<std::size_t> reopened_;
 };
 
 }  // namespace fencepost::simulator

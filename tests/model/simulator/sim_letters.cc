@@ -17,8 +17,11 @@ constexpr Millis kMostTime{30};
 
 void SimLetters::Publish(const std::vector<consumer::DeadLetter>& letters) {
   for (const consumer::DeadLetter& letter : letters) {
+    const bool replayed = world_.plan.replays.count() > 0 && !letter.record_id.empty() &&
+                          letter.reason != consumer::DeadLetterReason::kIdConflict;
     Attempt({.id = letter.id,
              .source = world_.broker.SourceOf(letter.where, letter.record),
+             .replay = replayed ? std::optional(Broker::ReplayOf(letter)) : std::nullopt,
              .epoch = letter.record.epoch,
              .backoff = kFirstBackoff});
   }
@@ -53,6 +56,7 @@ void SimLetters::Attempt(const Letter& letter) {
                     if (never) return;
                     world.checks.OnPublished(letter.source,
                                              {process.index, life, letter.epoch, world.time.now()});
+                    if (letter.replay) world.broker.OnLetter(*letter.replay);
                     if (trouble || process.incarnation() != life) return;
                     process.Later(Process::kLetters, world.NetDelay(),
                                   [this, id = letter.id] { OnAcknowledged(id); });

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "consumer/record/dead_letter.h"
+#include "tests/model/simulator/broker.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {
@@ -25,6 +27,7 @@ class SimLetters {
   struct Letter {
     std::uint64_t id = 0;
     std::string source;
+    std::optional<LogRecord> replay;  // what may come of it
     consumer::AssignmentEpoch epoch = 0;
     Nanos backoff{0};
   };

@@ -62,7 +62,20 @@ std::string TimeOf(const Ledger::Row& row) { return fmt::format("{:020}", row.by
 
 }  // namespace
 
-OutputItem ItemOf(const World& world, const WriteItem& item) {
+consumer::RowShape ShapeOfTable() {
+  using Kind = consumer::Selector::Kind;
+  consumer::RowShape shape;
+  shape.columns = {{.name = "key", .selector = {Kind::kKey, "", false}},
+                   {.name = "made", .selector = {Kind::kTimestamp, "", false}}};
+  shape.key = {0};
+  shape.fence = 1;
+  shape.on_conflict = consumer::OnConflict::kUpdate;
+  return shape;
+}
+
+OutputItem ItemOf(const World& world, const consumer::BatchRows& rows, std::size_t record) {
+  const WriteItem& item = rows.item(record);
+  const bool any = rows.rows(record) > 0;
   std::string source = consumer::SourceText(*item.where, item.record->offset);
   const bool refused = world.Refuses(source);
   const bool letter = item.dead_letter != nullptr;
@@ -71,16 +84,18 @@ OutputItem ItemOf(const World& world, const WriteItem& item) {
            .token = item.token,
            .crc = item.crc,
            .refused = refused,
-           .makes_rows = !letter && (item.values == nullptr || !item.values->empty()),
+           .makes_rows = any,
            .letter = letter,
-           .chain = item.chain},
+           .chain = item.chain,
+           .key = any ? std::string(*rows.cell(record, 0)) : "",
+           .fence = any ? std::stoll(std::string(*rows.cell(record, 1))) : 0},
           world.broker.SourceOf(*item.where, *item.record),
           item.record->epoch};
 }
 
 SimOutput::SimOutput(World& world, const Process& process)
     : StepwiseOutput(kPipeline, fmt::format("w{}", process.index), TermsOf(world, process),
-                     kMostRecords, consumer::RowShape{}),
+                     kMostRecords, ShapeOfTable()),
       world_(world) {}
 
 SimOutput::Answer<void> SimOutput::Connect() {
@@ -107,12 +122,15 @@ tl::expected<std::shared_ptr<PositionWrite>, OutputError> SimOutput::OnSending(
 
 tl::expected<void, OutputError> SimOutput::OnCommitted(const PositionWrite& write) {
   changes_.OnLocked(write.before());
+  for (const std::size_t record : write.reopened()) changes_.Reopen(record);
   return changes_.OnCommitted();
 }
 
 tl::expected<SimOutput::Entries, OutputError> SimOutput::AnswerFrom(
-    const consumer::PositionLookup& asked, const PositionTable::Rows& rows) {
-  return memory_.Answer(asked, rows);
+    const std::vector<std::string>& ids, const consumer::PositionLookup& asked,
+    const PositionTable::Rows& rows) {
+  auto entries = memory_.Answer(asked, rows);
+  return entries ? WithLetters(ids, std::move(*entries)) : entries;
 }
 
 SimOutput::Answer<SimOutput::Entries> SimOutput::LookUpIds(const std::vector<std::string>& ids) {
@@ -120,7 +138,7 @@ SimOutput::Answer<SimOutput::Entries> SimOutput::LookUpIds(const std::vector<std
   for (const std::string& id : ids) {
     const Ledger::Row* const row = world_.ledger.Find(id);
     auto& entry = entries.emplace_back();
-    if (row == nullptr) continue;
+    if (row == nullptr || (terms_.by_position && !row->letter)) continue;
     entry = LedgerEntry{.token = row->token, .crc = row->crc, .source = row->source};
   }
   return entries;
@@ -227,7 +245,14 @@ SimOutput::Answer<void> SimOutput::WriteEffects(const Records& fresh) {
   if (mood == Mood::kSlow && fresh.size() > 2) return Failed(kTooSlow);
   bool refused = false, waits = false;
   for (const std::size_t record : fresh) {
-    OutputItem item = ItemOf(world_, rows_.item(record));
+    OutputItem item = ItemOf(world_, rows_, record);
+    const bool behind = std::ranges::any_of(staged_.records, [&](const OutputItem& before) {
+      return before.row.makes_rows && before.row.key == item.row.key &&
+             before.row.fence > item.row.fence;
+    });
+    if (item.row.makes_rows && (behind || world_.ledger.HasNewer(item.row))) {
+      lost_.push_back(rows_.index(record));
+    }
     refused |= item.row.makes_rows && (item.row.refused || mood == Mood::kRefusesAll);
     waits |= world_.ledger.Sent(item.row.id);
     staged_.records.push_back(std::move(item));
@@ -268,9 +293,9 @@ void SimOutput::Happen(World& world, const Staged& staged, By by) {
   for (const auto& [key, row] : staged.positions) world.ledger.Store(key, row, by.at);
   for (const OutputItem& item : staged.records) {
     by.epoch = item.epoch;
-    world.ledger.Put(item.row, by);
+    const bool put = world.ledger.Put(item.row, by);
     if (item.row.makes_rows) {
-      world.checks.OnEffect(item.row.id, item.source, by);
+      world.checks.OnEffect(item.row.id, item.source, by, !put);
     } else if (item.row.letter) {
       world.checks.OnLetterDone(item.row.id);
     } else {

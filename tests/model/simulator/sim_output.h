@@ -26,7 +26,9 @@ struct OutputItem {
   std::string source;  // as the checks know it
   consumer::AssignmentEpoch epoch = 0;
 };
-OutputItem ItemOf(const World& world, const consumer::WriteItem& item);
+OutputItem ItemOf(const World& world, const consumer::BatchRows& rows, std::size_t record);
+// A row a key, which the newest change has.
+consumer::RowShape ShapeOfTable();
 
 class SimOutput final : public consumer::StepwiseOutput {
  public:
@@ -40,7 +42,8 @@ class SimOutput final : public consumer::StepwiseOutput {
       const std::vector<consumer::WriteItem>& items);
   tl::expected<void, consumer::OutputError> OnCommitted(const PositionWrite& write);
   // By position: the answer to a look-up, from the rows that were read for it.
-  tl::expected<Entries, consumer::OutputError> AnswerFrom(const consumer::PositionLookup& asked,
+  tl::expected<Entries, consumer::OutputError> AnswerFrom(const std::vector<std::string>& ids,
+                                                          const consumer::PositionLookup& asked,
                                                           const PositionTable::Rows& rows);
 
   // WriteRequest::apart, at one moment.

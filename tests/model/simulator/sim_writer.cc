@@ -174,8 +174,9 @@ void SimWriter::OnFound(int attempt, std::uint64_t session,
 void SimWriter::OnRows(int attempt, std::uint64_t session, const consumer::PositionLookup& asked,
                        const PositionTable::Rows& rows) {
   if (attempt != attempt_) return;
+  if (session != world_.ledger.session()) return OnBroken(attempt);
   output_.OnAssignment(lookup_->epoch);
-  const auto entries = output_.AnswerFrom(asked, rows);
+  const auto entries = output_.AnswerFrom(asked_->ids(), asked, rows);
   if (entries) return OnFound(attempt, session, *entries);
   if (entries.error().fatal) return End(entries.error().error);
   world_.Count("look-ups put off");
@@ -200,9 +201,12 @@ void SimWriter::CheckUse(std::uint64_t session) {
 // --- writes ------------------------------------------------------------------------------------
 
 void SimWriter::Begin() {
-  items_.clear();
-  for (const consumer::WriteItem& item : batch_->request.items) {
-    items_.push_back(ItemOf(world_, item));
+  std::vector<WriteOutcome> outcomes(batch_->request.items.size());
+  consumer::BatchRows rows(ShapeOfTable(), "");
+  (void)rows.Fill(batch_->request.items, outcomes);
+  items_.assign(rows.size(), {});
+  for (std::size_t record = 0; record < rows.size(); ++record) {
+    items_[rows.index(record)] = ItemOf(world_, rows, record);
   }
   world_.checks.OnBatch(batch_->request);
   retry_.Begin(batch_->id, batch_->answered, batch_->request.items, worker_.process().now().boot);
@@ -294,7 +298,8 @@ Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items,
     }
     if (result != WriteResult::kCommitted) continue;
     by.epoch = items[i].epoch;
-    world.checks.OnEffect(items[i].row.id, items[i].source, by);
+    if ((*outcomes)[i].lost_to_newer) world.Count("changes lost to newer ones");
+    world.checks.OnEffect(items[i].row.id, items[i].source, by, (*outcomes)[i].lost_to_newer);
   }
   world.Note("w{} transaction of {} records is committed", by.worker, items.size());
   return outcomes;

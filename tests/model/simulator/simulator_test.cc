@@ -63,6 +63,7 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "transactions locked out",
                                     "transactions too slow",
                                     "batches handed back",
+                                    "changes lost to newer ones",
                                     "searches that found several",
                                     "searches unanswered",
                                     "names evicted",
