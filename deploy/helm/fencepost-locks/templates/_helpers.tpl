@@ -83,7 +83,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{- define "locks.secret" -}}
-{{- required "auth.secret: name the Secret with the ACL file and the password (README.md: Before the first install)" .Values.auth.secret -}}
+{{- required "auth.secret: name the Secret with the ACL file and the password (deploy/operations/helm.md)" .Values.auth.secret -}}
 {{- end -}}
 
 {{/* A PING that the event loop answered; one that still loads its file answers LOADING. */}}
