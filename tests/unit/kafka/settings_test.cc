@@ -159,6 +159,7 @@ TEST(KafkaErrors, MeanTheEndOnlyWhereRecordsWouldBePassedOver) {
   EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN), Meaning::kBrokersAway);
   EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART), Meaning::kTopicMissing);
   EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED), Meaning::kForbidden);
+  EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL), Meaning::kNotJoined);
 }
 
 TEST(KafkaErrors, OfALoginBySCRAMNameTheBrokersThatThisClientCannotLogInAt) {
