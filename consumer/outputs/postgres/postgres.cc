@@ -157,8 +157,9 @@ PostgresOutput::Answer<void> PostgresOutput::WriteAny(Outcomes& outcomes) {
   return Judge((*answers)[steps.size() - 2], answers->back(), outcomes);
 }
 
-// What the server refuses here says nothing of any record, and the transaction that follows at once
-// finds out what it is: a known id, or anything that a write of theirs would meet, too.
+// But for a constraint that looks at one row alone, what the server refuses here says nothing of
+// any record, and the transaction that follows at once finds out what it is: a known id, or
+// anything that a write of theirs would meet, too.
 PostgresOutput::Answer<bool> PostgresOutput::WriteNew(Outcomes& outcomes) {
   if (careful_ > 0) return false;
   const auto answer = connection_.Transact({FilledWrite(Ids::kNew)});
@@ -167,7 +168,10 @@ PostgresOutput::Answer<bool> PostgresOutput::WriteNew(Outcomes& outcomes) {
     return true;
   }
   const PgFailure& failure = answer.error();
-  if (FailureOf(failure) != WriteFailure::kRefused) return tl::unexpected(Refused(failure));
+  const bool of_one_row = failure.sqlstate == "23502" || failure.sqlstate == "23514";
+  if (FailureOf(failure) != WriteFailure::kRefused || (of_one_row && !IsOfLedger(failure))) {
+    return tl::unexpected(Refused(failure));
+  }
   careful_ = kCarefulFor;
   return false;
 }
