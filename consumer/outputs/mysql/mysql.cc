@@ -13,6 +13,7 @@ namespace {
 
 constexpr unsigned kDuplicateEntry = 1062;
 constexpr unsigned kDeadlock = 1213;
+constexpr std::size_t kWorthAsking = 16;  // rows; of fewer, which is refused is tried as soon
 
 }  // namespace
 
@@ -127,7 +128,7 @@ bool MysqlOutput::IsUndoneAlone() const {
 
 // Only MariaDB names the row, since 10.7.
 MysqlOutput::Records MysqlOutput::RefusedOf(const MysqlEffects::Rows& written) {
-  if (!connection_.NamesRows() || written.size() < 2 ||
+  if (!connection_.NamesRows() || written.size() < kWorthAsking ||
       !connection_.Query("GET DIAGNOSTICS CONDITION 1 @fencepost_row = ROW_NUMBER")) {
     return {};
   }
