@@ -160,13 +160,12 @@ bool RecordLocks::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
     case LockEvent::Kind::kLeased:
       unit.BecomeLeased(event.token, event.takeover);
       return true;
-    case LockEvent::Kind::kDone: {
-      const bool elsewhere = !traits_.write_decides && IsOfAnotherCluster(event.crc, cluster_);
-      const bool decides = !traits_.write_decides && !elsewhere;
-      unit.BecomeDone(decides ? event.token : core_->IssueToken(now), event.crc, elsewhere);
-      if (elsewhere) NoteDoneElsewhere(*unit.first(), now);
+    case LockEvent::Kind::kDone:
+      unit.BecomeDone(traits_.write_decides ? core_->IssueToken(now) : event.token, event.crc);
+      if (!traits_.write_decides && IsOfAnotherCluster(event.crc, cluster_)) {
+        NoteDoneElsewhere(*unit.first(), now);
+      }
       return true;
-    }
     case LockEvent::Kind::kRoundFailed: {
       if (event.contended > Nanos(0) && !Planted("contended_duplicate_waits")) {
         user_->AskLedgerWhileHeld(*unit.first(), event.contended);
@@ -215,8 +214,8 @@ void RecordLocks::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
   GiveBackFrom(in, now);
 }
 
-// Where the write decides, a mark is only a hint, and one of another cluster is not even that: the
-// record continues without a lease, under a fresh token. Else the mark decides.
+// Where the write decides, a mark is only a hint: the record continues without a lease, under a
+// fresh token. Elsewhere the mark decides.
 void RecordLocks::OnFoundDone(InFlight& in) {
   user_->CancelCall(in);
   if (Pinned(in.stage())) return;
@@ -255,8 +254,8 @@ void RecordLocks::NoteDoneElsewhere(const InFlight& in, Now now) {
   user_->Note(
       locking::Severity::kWarn, "mark_of_another_cluster",
       "its id is marked DONE by a worker of another Kafka cluster with this pipeline's name "
-      "and lock nodes: it is processed without a lock; give each cluster's pipeline a name "
-      "or lock nodes of its own",
+      "and lock nodes, and so it is skipped; unless the records of both are the same, give each "
+      "cluster's pipeline a name or lock nodes of its own",
       in);
 }
 

@@ -1,6 +1,7 @@
 // The checksum of a DONE mark: that of the content, with the Kafka cluster whose record was done in
 // bits of the half that names the rule (content.h). Of a mark without a cluster, another program's,
-// nothing is known. Two clusters have the same tag by chance once in 2^18. Pure.
+// nothing is known. By chance two clusters have one tag once in 2^18, and two rules look alike once
+// in 4,096. Pure.
 #pragma once
 
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include "consumer/cli/dlq/dlq_topic.h"
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/decode/registry/registry_decoder.h"
+#include "consumer/kafka/log_identity/log_sample.h"
 #include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/position_id.h"
@@ -121,7 +122,13 @@ class Gatherer {
                         fmt::format("it has {}, counted from 0", ranges->size())));
     }
     facts_.range = *mine;
-    facts_.committed = reader_->Committed(options_.kafka.group, position.where, kPartLimit);
+    std::string metadata;
+    facts_.committed =
+        reader_->Committed(options_.kafka.group, position.where, kPartLimit, &metadata);
+    const consumer::Offset next = facts_.committed->value_or(std::nullopt).value_or(-1);
+    const auto failed = consumer::ParseMetadata(metadata, next).failed;
+    const auto own = std::ranges::find(failed, position.offset, &consumer::FailedRecord::offset);
+    if (own != failed.end()) facts_.failing = *own;
     facts_.record = AskForRecord(position);
     return {};
   }

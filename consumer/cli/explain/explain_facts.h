@@ -16,6 +16,7 @@
 #include "consumer/outputs/output.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/record/done_mark.h"
+#include "consumer/record/failed_record.h"
 #include "locking/base/error.h"
 #include "locking/base/types.h"
 
@@ -47,6 +48,7 @@ struct Facts {
   // Kafka; nullopt: not asked, since the position is not known.
   std::optional<Told<consumer::PartitionRange>> range;
   std::optional<Told<std::optional<consumer::Offset>>> committed;
+  std::optional<consumer::FailedRecord> failing;  // what was committed of this record
   std::optional<Told<std::optional<consumer::TopicRecord>>> record;
 
   std::string id;  // as stored; empty: not known

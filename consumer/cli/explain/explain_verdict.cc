@@ -69,15 +69,14 @@ class Judgement {
               fmt::format("The output's columns refuse it: {}.", Printable(facts_.no_row)),
               WhatABadRecordDoes()};
     }
-    if (held_ + expired_ > 0) return ByLock();
+    if (held_ + expired_ > 0) return WithFailures(ByLock());
     if (RowUnknown() || reached_ == 0 || !group_known_) return Unknown();
-    return Waiting();
+    return WithFailures(Waiting());
   }
 
  private:
   [[nodiscard]] bool MarkCounts(const NodeFacts& node) const {
-    return node.state == NodeState::kDone && finality_ != Finality::kLedger &&
-           !(facts_.cluster && consumer::IsOfAnotherCluster(node.crc, *facts_.cluster));
+    return node.state == NodeState::kDone && finality_ != Finality::kLedger;
   }
   static const StoredLetter* Letter(const Facts& facts) {
     const auto* letters = Known(facts.letters);
@@ -292,6 +291,8 @@ class Judgement {
         std::ranges::find_if(facts_.nodes, [this](const auto& node) { return MarkCounts(node); });
     const std::string rest = LongestRest(NodeState::kDone);
     const std::string drawn = Drawn(NodeState::kDone);
+    const bool elsewhere =
+        facts_.cluster && consumer::IsOfAnotherCluster(mark->crc, *facts_.cluster);
     if (facts_.crc && consumer::MarkIsOfOtherContent(mark->crc, *facts_.crc)) {
       return {"id_conflict",
               fmt::format("Another record with the same id and other content is DONE (on {}, under "
@@ -303,9 +304,9 @@ class Judgement {
                                   ConflictRule(), rest)};
     }
     return {"done",
-            fmt::format("Done: this record, or another one with its id, is marked DONE on {}, "
+            fmt::format("Done: this record, or another one with its id{}, is marked DONE on {}, "
                         "under the token drawn {}.",
-                        Nodes(done_), drawn),
+                        elsewhere ? " in another Kafka cluster" : "", Nodes(done_), drawn),
             past_ ? fmt::format("Nothing. Another record with this id is skipped for another {}; "
                                 "after that it would be processed.",
                                 rest)
@@ -397,6 +398,20 @@ class Judgement {
           "stop): {}.",
           consumer::kBadRecordHint);
     }
+    return verdict;
+  }
+
+  // As its worker told the group, some seconds late.
+  [[nodiscard]] Verdict WithFailures(Verdict verdict) const {
+    if (!facts_.failing) return verdict;
+    verdict.happened +=
+        fmt::format(" Its handler has failed {} times, last at {}.", facts_.failing->attempts,
+                    MomentText(locking::WallTime(facts_.failing->last)));
+    verdict.next += fmt::format(
+        " It is tried again at most {} after that (retry); /ready and the log of its worker say "
+        "the "
+        "error.",
+        SpanText(options_.retry.max));
     return verdict;
   }
 

@@ -145,6 +145,10 @@ nlohmann::json KafkaJson(const Facts& facts) {
     json["committed"] = nullptr;
     if (const auto* committed = Found(facts.committed)) json["committed"] = *committed;
   }
+  if (facts.failing) {
+    json["failing"] = {{"attempts", facts.failing->attempts},
+                       {"last", MomentText(locking::WallTime(facts.failing->last))}};
+  }
   if (Known(facts.record) == nullptr) return json;
   json["record"] = nullptr;
   if (const auto* found = Found(facts.record)) {

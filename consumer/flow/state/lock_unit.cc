@@ -25,14 +25,13 @@ void LockUnit::BecomeLeased(locking::Token token, bool took_over) {
   took_over_ = took_over;
 }
 
-void LockUnit::BecomeDone(locking::Token token, locking::ContentCrc crc, bool elsewhere) {
+void LockUnit::BecomeDone(locking::Token token, locking::ContentCrc crc) {
   FENCEPOST_CHECK(lease_ == Lease::kNone || lease_ == Lease::kAcquiring || lease_ == Lease::kLeased,
                   "a name is done of which a record's effect is in others' hands");
   lease_ = Lease::kDone;
   lock_ = {};
   token_ = token;
   done_crc_ = crc;
-  done_elsewhere_ = elsewhere;
 }
 
 void LockUnit::BecomeLost(locking::Instant at) {

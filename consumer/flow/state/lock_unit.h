@@ -70,8 +70,6 @@ class LockUnit {
   // kUnlocked: what was found out of the ledger holds until then (Flow::ProceedUnlocked).
   [[nodiscard]] locking::Instant unlocked_until() const { return unlocked_until_; }
   [[nodiscard]] locking::ContentCrc done_crc() const { return done_crc_; }  // as the mark says
-  // kDone: the mark is of a record of another Kafka cluster, and says nothing of this one.
-  [[nodiscard]] bool done_elsewhere() const { return done_elsewhere_; }
 
   // This record, which is in the unit, goes ahead. Else it waits for another one.
   [[nodiscard]] bool MayProceed(const InFlight& record) const { return !record.same_id_ahead; }
@@ -86,7 +84,7 @@ class LockUnit {
   void FailRound();
   void BecomeLeased(locking::Token token, bool took_over = false);
   void NoteInLedger() { in_ledger_ = true; }
-  void BecomeDone(locking::Token token, locking::ContentCrc crc, bool elsewhere = false);
+  void BecomeDone(locking::Token token, locking::ContentCrc crc);
   void BecomeLost(locking::Instant at);
   void BecomeUnlocked(locking::Token token, locking::Instant until);
   void BecomeNone();
@@ -109,7 +107,6 @@ class LockUnit {
   locking::Instant lost_at_;
   locking::Instant unlocked_until_;
   locking::ContentCrc done_crc_ = 0;
-  bool done_elsewhere_ = false;
   InFlight* first_ = nullptr;  // InFlight::unit_before, unit_after
   InFlight* last_ = nullptr;
 };

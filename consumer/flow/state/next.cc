@@ -9,7 +9,7 @@ namespace {
 // In the leased prefix: it has what it needs, and nothing was done yet under this lease.
 Move Enter(const InFlight& in, const PipelineTraits& traits) {
   if (in.call != 0) return Move::kAwaitFormerCall;
-  if (FoundDone(in) && !traits.write_decides && !in.unit->done_elsewhere()) return Move::kSkipDone;
+  if (FoundDone(in) && !traits.write_decides) return Move::kSkipDone;
   if (in.letter != nullptr) return Move::kStartDeadLetter;
   if (traits.HasLedger() && traits.outside) return Move::kLookUp;
   if (traits.handler && !in.handled) return Move::kAwaitTurn;

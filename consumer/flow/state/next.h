@@ -17,7 +17,7 @@ enum class Move : std::uint8_t {
   kAwaitPrefix,      // it has its lease, and the record before it may have one soon
   kGiveBack,         // it has its lease, and the record before it will not have one soon
   kAwaitFormerCall,  // a handler call of it that was called off is still out
-  kSkipDone,         // its name is DONE, for its cluster, and the write does not decide
+  kSkipDone,         // its name is DONE, and the write does not decide
   kStartDeadLetter,  // it cannot be processed
   kLookUp,           // the ledger is asked for it before anything else happens
   kAwaitTurn,        // it is to be handled

@@ -238,7 +238,8 @@ tl::expected<std::optional<TopicRecord>, Error> TopicReader::ReadOne(const Topic
 
 tl::expected<std::optional<Offset>, Error> TopicReader::Committed(const std::string& group,
                                                                   const TopicPartition& where,
-                                                                  Millis limit) {
+                                                                  Millis limit,
+                                                                  std::string* metadata) {
   const auto member = NewConsumer(options_, group, nullptr);
   if (!member) return tl::unexpected(member.error());
   const rdkafka::PartitionList list = rdkafka::MakeList(1);
@@ -250,6 +251,9 @@ tl::expected<std::optional<Offset>, Error> TopicReader::Committed(const std::str
     return tl::unexpected(Failed(error, "group " + group));
   }
   if (one->offset < 0) return std::nullopt;
+  if (metadata != nullptr && one->metadata != nullptr) {
+    metadata->assign(static_cast<const char*>(one->metadata), one->metadata_size);
+  }
   return one->offset;
 }
 

@@ -49,9 +49,11 @@ class TopicReader {
   // The record at this offset; nothing where it is not there any more, or a hole.
   tl::expected<std::optional<TopicRecord>, Error> ReadOne(const TopicPartition& where,
                                                           Offset offset, Millis limit);
-  // What the group has committed of this partition; nothing where it has not.
+  // What the group has committed of this partition; nothing where it has not. `metadata` becomes
+  // the text beside it.
   tl::expected<std::optional<Offset>, Error> Committed(const std::string& group,
-                                                       const TopicPartition& where, Millis limit);
+                                                       const TopicPartition& where, Millis limit,
+                                                       std::string* metadata = nullptr);
   tl::expected<std::string, Error> ClusterId(Millis limit);
 
  private:

@@ -273,15 +273,14 @@ InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
     return ClassifyCommit(done.error()) == CommitResult::kRejected ? Turn::kRejoin : Turn::kAgain;
   }
   if (all && extras_.knows_earlier_work == nullptr) {
-    note_(
-        locking::Severity::kWarn, "starts_unknown",
-        fmt::format(
-            "the group '{}' had no offsets on {}: if this pipeline has worked on it before, "
-            "they have expired or were deleted, and {}",
-            options_.group, topic,
-            latest ? "what came meanwhile is passed over"
-                   : "all its records are processed again, but for ids that are marked as done on "
-                     "the lock nodes"));
+    note_(locking::Severity::kWarn, "starts_unknown",
+          fmt::format(
+              "the group '{}' had no offsets on {}: if this pipeline has worked on it before, "
+              "they have expired or were deleted, and {}",
+              options_.group, topic,
+              latest ? "what came meanwhile is passed over"
+                     : "all its records are processed again, but for those that a pipeline of this "
+                       "name, of any cluster, has marked as done on the lock nodes"));
   }
   note_(locking::Severity::kInfo, "starts_committed",
         all ? fmt::format("the group had no offsets on {}: the {} offsets of all {} partitions are "

@@ -129,10 +129,10 @@ TEST_F(Marking, ThatIsHeardWithAnotherChecksumIsAConflict) {
 }
 
 // Two clusters with one lock store and one pipeline name.
-TEST_F(Marking, OfAnotherClusterIsNoMarkAndIsNamed) {
+TEST_F(Marking, OfAnotherClusterCountsAndIsNamed) {
   for (const char* id : {"a", "b"}) world.MarkDone(id, MarkOf(CrcOf(id), TagOf("elsewhere")));
   worker.Deliver(0, {"a", "b", "c"});
-  EXPECT_EQ(worker.Writes(), "a b c");
+  EXPECT_EQ(worker.Writes(), "c");
   worker.WriteAll();
   EXPECT_EQ(worker.Watermark(0), 3);
   ASSERT_EQ(worker.told.notes.size(), 1u);  // once a minute
@@ -156,17 +156,6 @@ TEST_F(Marking, NamesItsCluster) {
   const locking::ContentCrc mark = world.nodes[0].Look(LockName("p", "a"), world.now.wall).crc;
   EXPECT_FALSE(IsOfAnotherCluster(mark, TagOf("cluster")));
   EXPECT_TRUE(IsOfAnotherCluster(mark, TagOf("elsewhere")));
-}
-
-TEST_F(MarkingHandled, OfAnotherClusterThatIsHeardWhileHandlingBeginsAnew) {
-  worker.Deliver(0, {"a"});
-  world.MarkDone("a", MarkOf(CrcOf("a"), TagOf("elsewhere")));
-  worker.Wait(world.lock.ttl / 2);
-  worker.Handle("a");
-  worker.Handle("a");
-  worker.WriteAll();
-  EXPECT_EQ(worker.Watermark(0), 1);
-  EXPECT_EQ(worker.told.skips_by_hint, 0);
 }
 
 TEST_F(MarkingSkipping, SkipsOneConflictAfterTheOtherOfAChain) {

@@ -137,6 +137,12 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
     f.no_id = "no record id: json:/order_id is null";
   };
   const auto no_row = [](Facts& f) { f.no_row = "column amount from json:/amount: finds nothing"; };
+  const auto failing = [](Facts facts) {
+    facts.failing = {.offset = facts.position->offset,
+                     .attempts = 7,
+                     .last = facts.now.time_since_epoch() - Millis(30'000)};
+    return facts;
+  };
   const Facts passed = WithNodes(Plain().nodes, 1500);
   struct Row {
     Facts facts;
@@ -154,6 +160,10 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
                  f.options.kafka.start_from = consumer::StartFrom::kLatest;
                }),
        "waiting", "the group has committed nothing", "this record is not read"},
+      {failing(Plain()), "waiting", "Its handler has failed 7 times, last at 2026-11-03T09:5",
+       "It is tried again at most 10 s after that"},
+      {failing(WithNodes({held(), held(), held()})), "in_progress",
+       "Its handler has failed 7 times", "/ready and the log of its worker say the error"},
       {WithNodes({held(), held(Millis(2400)), Node(NodeState::kUnreachable)}), "in_progress",
        "A worker holds its lock on 2 of 3 lock nodes, under the token drawn "
        "2026-11-03T09:59:59.000Z",
@@ -245,7 +255,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
                      consumer::MarkOf(0xabc, consumer::TagOf("there"));
                  f.committed = std::optional<consumer::Offset>(1042);
                }),
-       "waiting", "Nothing yet", ""},
+       "done", "in another Kafka cluster, is marked DONE", "The group's offset passes it once"},
       {Marked(Plain().nodes, consumer::FileOptions()), "done", "moves only after the write",
        "move the group's offset back"},
       {Marked(Plain().nodes, consumer::KafkaOutputOptions()), "done",
