@@ -26,11 +26,11 @@ bool NeedsHandler(const InFlight& in) {
   }
 }
 
-// What is still to be finished: one that holds the watermark is one, however many are done behind
-// it.
+// What is still to be finished: one that holds the watermark is one, however many offsets behind it
+// are done or hold no record.
 std::int64_t LagOf(const Assignment& partition) {
-  const auto done = static_cast<Offset>(partition.finished_behind());
-  return std::max<Offset>(0, partition.end - partition.watermark - done);
+  return std::max<Offset>(0, partition.end - partition.position) +
+         static_cast<Offset>(partition.unfinished);
 }
 
 }  // namespace

@@ -17,8 +17,10 @@ using locking::Phase;
 
 namespace {
 
-// A record that a constraint between rows refuses is tried again for so long.
+// A record that a constraint between rows refuses is tried again for so long, and so often: the
+// database may be away meanwhile.
 constexpr std::chrono::minutes kMostRefused{1};
+constexpr int kLeastRefusals = 5;
 
 std::string_view RefusalClass(DeadLetterReason reason) {
   switch (reason) {
@@ -192,12 +194,16 @@ void Flow::WriteAgain(InFlight& in, Now now) {
 }
 
 // What it breaks may be mended by a record of another key, which comes later or is refused as well.
-// It keeps its place in its chain, and is written again after waits like those of the handler.
+// It keeps its place in its chain, and is written again after waits like those of the handler. In a
+// chain of several keys that record would wait behind it, and so would all others.
 bool Flow::WriteAgainLater(InFlight& in, Now now) {
   const RetryOptions& retry = tuning_.retry;
+  const bool of_one_key = in.chain == nullptr || (options_.order == Order::kKey && in.record.key);
+  if (!of_one_key || in.letter != nullptr) return false;
   if (in.refusals == 0) in.refused_since = now.boot;
   const Nanos most = std::min<Nanos>(retry.give_up_after, kMostRefused);
-  if (now.boot - in.refused_since >= most || in.letter != nullptr) return false;
+  const int least = most > Nanos(0) ? kLeastRefusals : 0;
+  if (now.boot - in.refused_since >= most && in.refusals >= least) return false;
   ++in.refusals;
   observer_->OnRetry(RetryStage::kOutput);
   if (in.assignment->revoking) locks_.GiveBackFrom(in, now);  // the next owner tries again

@@ -114,6 +114,7 @@ WriteRetry::Step WriteRetry::Next() {
     step.items = current_ = work_.front();
     step.reconnect = std::exchange(reconnect_, false);
     step.apart = apart_;
+    step.table_takes = took_rows_;
   }
   return step;
 }

@@ -60,6 +60,7 @@ class WriteRetry {
     std::vector<std::size_t> items;  // kWrite: indexes in the request, in its order
     bool reconnect = false;          // kWrite: Prepare first, on a new connection
     bool apart = false;              // kWrite: as WriteRequest::apart
+    bool table_takes = false;        // kWrite: as WriteRequest::table_takes
     Wait wait{0};                    // kWait
     // kWait: of nothing but records whose logs cannot be compared yet, so it ends where there is
     // other work.

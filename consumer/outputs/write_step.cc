@@ -15,8 +15,11 @@ tl::expected<std::vector<WriteOutcome>, OutputError> WriteStep(Output& output,
     }
   }
   if (step.items.size() == request.items.size() && !step.apart) return output.Write(request);
-  WriteRequest part{
-      .items = {}, .offsets = request.offsets, .epoch = request.epoch, .apart = step.apart};
+  WriteRequest part{.items = {},
+                    .offsets = request.offsets,
+                    .epoch = request.epoch,
+                    .apart = step.apart,
+                    .table_takes = step.table_takes};
   for (const std::size_t item : step.items) part.items.push_back(request.items[item]);
   return output.Write(part);
 }

@@ -126,6 +126,7 @@ struct WriteRequest {
   // The records were refused together. Those that are refused alone get kBadRecord, reason kOutput,
   // and the others are committed, all in one transaction. An output that cannot does as without it.
   bool apart = false;
+  bool table_takes = false;  // apart: it has just taken others of this batch
 };
 
 enum class WriteResult : std::uint8_t {

@@ -164,7 +164,8 @@ bool DeadLetterPublisher::Send(std::vector<Entry>& batch) {
 }
 
 void DeadLetterPublisher::SendOne(Producer& by, Entry& entry, std::size_t& out) {
-  if (times_.Cover(entry.letter.record.timestamp)) entry.form.timed = false;
+  const auto now = locking::ReadClocks().wall.time_since_epoch();
+  if (times_.Cover(entry.letter.record.timestamp, now)) entry.form.timed = false;
   const DeadLetterRecord record(options_.topic, entry.letter, pipeline_, entry.form);
   ++out;
   const auto sent = by.Send(

@@ -80,7 +80,8 @@ void RefusedTimes::Add(std::chrono::milliseconds time, std::chrono::milliseconds
 LetterForm HeldLetters::FormOf(const WriteItem& item) const {
   const auto letter = letters_.find(PlaceOf(item));
   LetterForm form = letter == letters_.end() ? LetterForm() : letter->second.form;
-  form.timed = form.timed && !times_.Cover(item.dead_letter->record.timestamp);
+  form.timed = form.timed && !times_.Cover(item.dead_letter->record.timestamp,
+                                           locking::ReadClocks().wall.time_since_epoch());
   return form;
 }
 

@@ -45,12 +45,13 @@ std::optional<LetterForm> NextForm(const DeadLetter& letter, LetterForm refused,
 std::string NeedOf(const DeadLetterRecord& letter, Blame blame, std::string_view why);
 
 // Times that the topic has refused: letters of those, and of what is further away, go without
-// theirs at once.
+// theirs at once. What has come meanwhile is not ahead any more.
 class RefusedTimes {
  public:
   void Add(std::chrono::milliseconds time, std::chrono::milliseconds now);
-  [[nodiscard]] bool Cover(const std::optional<std::chrono::milliseconds>& time) const {
-    return time && (*time <= newest_old_ || *time >= first_ahead_);
+  [[nodiscard]] bool Cover(const std::optional<std::chrono::milliseconds>& time,
+                           std::chrono::milliseconds now) const {
+    return time && (*time <= newest_old_ || (*time >= first_ahead_ && *time > now));
   }
 
  private:

@@ -129,6 +129,7 @@ void OffsetCommitter::Settle(rd_kafka_resp_err_t error,
   const Nanos took = locking::BootClock::now() - out_since_;
   CommitReport good{{}, CommitResult::kCommitted, out_since_, took, ""};
   CommitReport bad{{}, CommitResult::kFailed, out_since_, took, ""};
+  rd_kafka_resp_err_t too_large = RD_KAFKA_RESP_ERR_NO_ERROR;
   for (const auto& [where, offset] : out_) {
     const rd_kafka_topic_partition_t* one =
         list == nullptr
@@ -144,11 +145,12 @@ void OffsetCommitter::Settle(rd_kafka_resp_err_t error,
       good.offsets.push_back(offset);
       continue;
     }
-    ShortenIfTooLarge(own, samples_.get());
+    if (own == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE) too_large = own;
     bad.offsets.push_back(offset);
     bad.result = ClassifyCommit(own);
     bad.why = rd_kafka_err2str(own);
   }
+  ShortenIfTooLarge(too_large, samples_.get());  // once, however many partitions say so
   out_.clear();
   if (!good.offsets.empty()) report_(std::move(good));
   if (!bad.offsets.empty()) report_(std::move(bad));

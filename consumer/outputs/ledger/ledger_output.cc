@@ -69,7 +69,8 @@ tl::expected<std::vector<WriteOutcome>, OutputError> LedgerOutput::Write(
   if (terms_.by_position) {
     if (auto same = CheckLogs(items); !same) return tl::unexpected(same.error());
   }
-  if (auto done = request.apart ? WriteApart(outcomes) : WriteRows(outcomes); !done) {
+  auto done = request.apart ? WriteApart(outcomes, request.table_takes) : WriteRows(outcomes);
+  if (!done) {
     if (done.error().failure == WriteFailure::kUnavailable) CloseAfter(done.error());
     if (done.error().failure == WriteFailure::kRefused) {
       suspects_ = SuspectsOf(done.error(), std::exchange(named_, {}));
@@ -138,9 +139,9 @@ LedgerOutput::Records LedgerOutput::Fresh(Known known, Outcomes& outcomes) const
   return fresh;
 }
 
-LedgerOutput::Answer<void> LedgerOutput::WriteApart(Outcomes& outcomes) {
+LedgerOutput::Answer<void> LedgerOutput::WriteApart(Outcomes& outcomes, bool taken) {
   Why why;
-  if (auto done = ApartSteps(outcomes, why); !done) {
+  if (auto done = ApartSteps(outcomes, why, taken); !done) {
     RollBack();
     return done;
   }
@@ -161,7 +162,7 @@ LedgerOutput::Records LedgerOutput::SuspectsOf(const OutputError& refusal, Recor
   return named.empty() ? rows_.Quoted(refusal.detail) : named;
 }
 
-LedgerOutput::Answer<void> LedgerOutput::ApartSteps(Outcomes& outcomes, Why& why) {
+LedgerOutput::Answer<void> LedgerOutput::ApartSteps(Outcomes& outcomes, Why& why, bool taken) {
   std::vector<std::uint64_t> chains;
   Records index;
   for (std::size_t record = 0; record < rows_.size(); ++record) {
@@ -176,7 +177,8 @@ LedgerOutput::Answer<void> LedgerOutput::ApartSteps(Outcomes& outcomes, Why& why
   RefusalSearch search(Fresh(std::move(*known), outcomes), std::move(chains),
                        {.refused = suspects.has_value(),
                         .suspects = suspects.value_or(Records()),
-                        .expected = refused_});
+                        .expected = refused_,
+                        .taken = taken});
   if (auto done = SearchApart(search, why); !done) return done;
   refused_ = why.size();
   for (const std::size_t place : lost_) outcomes[place].lost_to_newer = true;
@@ -246,7 +248,7 @@ OutputError LedgerOutput::Refusal(OutputError error, WriteFailure failure, std::
                                   std::optional<std::size_t> column, std::string_view type) const {
   error.failure = failure;
   if (failure == WriteFailure::kUnavailable) return error;
-  const bool frees = shape_ && (shape_->updates() || shape_->deletes());
+  const bool frees = shape_ && (shape_->updates() || shape_->deletes() || shape_->statement);
   if (error.between == OutputError::Between::kUnique && !frees) error.between = {};
   error.detail = std::move(detail);
   if (!column) return error;

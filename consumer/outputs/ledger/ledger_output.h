@@ -137,8 +137,9 @@ class LedgerOutput : public Output {
  private:
   Answer<void> PrepareIfNeedBe();
   using Why = std::map<std::size_t, OutputError>;  // by record: it was refused alone
-  Answer<void> WriteApart(Outcomes& outcomes);
-  Answer<void> ApartSteps(Outcomes& outcomes, Why& why);
+  // `taken`: WriteRequest::table_takes.
+  Answer<void> WriteApart(Outcomes& outcomes, bool taken);
+  Answer<void> ApartSteps(Outcomes& outcomes, Why& why, bool taken);
   Answer<void> SearchApart(RefusalSearch& search, Why& why);
   // After such an error the next call connects again and reads the catalogue again: the operator
   // may have corrected the schema.

@@ -20,7 +20,7 @@ constexpr std::size_t kSuspectsOf = 2;   // more than one in so many are no guid
 
 RefusalSearch::RefusalSearch(const Records& records, std::vector<std::uint64_t> chains,
                              const Start& start)
-    : chains_(std::move(chains)), untaken_(kMostParts) {
+    : chains_(std::move(chains)), untaken_(kMostParts), taken_(start.taken) {
   parts_.push_back(records);
   if (start.suspects.empty()) {
     Insert(parts_.begin(), records, std::max(2 * start.expected, start.refused ? kSplit : 1));

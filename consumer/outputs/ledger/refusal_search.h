@@ -10,7 +10,8 @@
 // - The records of a chain are written in their order, and none behind one that was refused: it is
 //   left.
 // - No part of what Next says depends on another part of it, so all may be sent in one go.
-// - Where nothing is taken, it ends soon after kMostRefused records: the rest is left.
+// - Where nothing is taken, it ends soon after kMostRefused records: the rest is left. Where others
+//   were taken just before (Start::taken), nothing is left for that.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,7 @@ class RefusalSearch {
     bool refused = true;       // together
     Records suspects{};        // as of OnRefused
     std::size_t expected = 0;  // that will be refused
+    bool taken = false;        // the table takes others
   };
   // `records`: those to write, in the order of the request; a part is written in the order of their
   // numbers, mostly. `chains`: by record; 0: none.
@@ -58,7 +60,7 @@ class RefusalSearch {
   std::set<std::uint64_t> held_;
   std::size_t untaken_;  // parts of the next go, while nothing was taken
   std::size_t refused_ = 0;
-  bool taken_ = false;  // any
+  bool taken_;  // any
   Records left_;
 };
 

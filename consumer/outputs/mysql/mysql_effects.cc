@@ -134,9 +134,10 @@ bool MysqlEffects::DistinctKeys(const BatchRows& rows, const Rows& of) const {
   });
 }
 
-// An escaped cell has twice its size at most.
+// An escaped cell has twice its size at most, with less than kAround bytes around it.
 bool MysqlEffects::IsOneStatement(const BatchRows& rows) const {
-  std::size_t bytes = 0;
+  constexpr std::size_t kAround = 32;
+  std::size_t bytes = rows.size() * rows.columns() * kAround;
   for (std::size_t record = 0; record < rows.size(); ++record) bytes += 2 * rows.bytes(record);
   return rows.one_row_each() && !distinct_ && bytes + insert_.size() < most_;
 }

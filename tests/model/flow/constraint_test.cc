@@ -66,6 +66,27 @@ TEST_F(Constraint, ThatNobodyMendsMakesADeadLetterAfterAMinute) {
   EXPECT_LT(writes, 45) << "with waits like those of the handler";
 }
 
+TEST_F(Constraint, IsTriedFiveTimesHoweverLongTheDatabaseWasAwayMeanwhile) {
+  worker.Deliver(0, {"b@b"});
+  for (int refusal = 1; refusal <= 5; ++refusal) {
+    ASSERT_EQ(worker.Writes(), "b") << refusal;
+    worker.Wait(Millis(61'000));
+    worker.Answer({Refused()});
+    EXPECT_EQ(worker.Letters(), "") << refusal;
+    worker.Wait(Millis(2000));
+  }
+  ASSERT_EQ(worker.Writes(), "b");
+  worker.Answer({Refused()});
+  EXPECT_EQ(worker.Letters(), "b:output");
+}
+
+TEST_F(Constraint, OfARecordWithoutAKeyHoldsNobodyUp) {
+  worker.Deliver(0, {"b", "a"});
+  ASSERT_EQ(worker.Writes(), "b a");
+  worker.Answer({Refused(), kBehind});
+  EXPECT_EQ(worker.Letters(), "b:output");
+}
+
 TEST_F(Constraint, IsNotWaitedForLongerThanARecordMayFail) {
   Tuning tuning = ToATable().tuning;
   tuning.retry.give_up_after = Millis(0);

@@ -112,6 +112,15 @@ TEST(RefusalSearch, EndsSoonWhereATableTakesNothingAndOnlyThere) {
   EXPECT_EQ(mostly.bad, mostly.refused);
 }
 
+TEST(RefusalSearch, GoesThroughAllWhereTheTableHasJustTakenOthers) {
+  Table table;
+  for (const std::size_t record : All(40)) table.refused.insert(record);
+  RefusalSearch search(All(40), std::vector<std::uint64_t>(40), {.taken = true});
+  table.Write(search);
+  EXPECT_EQ(table.bad.size(), 40u);
+  EXPECT_THAT(search.left(), IsEmpty());
+}
+
 TEST(RefusalSearch, LeavesWhatIsBehindARefusedRecordOfItsChain) {
   RefusalSearch search(All(6), {7, 7, 7, 8, 0, 0}, kRefused);
   Table table{.refused = {1, 4}};
