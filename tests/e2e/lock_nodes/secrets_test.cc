@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/lock_nodes/lock_nodes_test.h"
+#include "tests/support/certificates.h"
 
 namespace fencepost::testing {
 namespace {
