@@ -36,7 +36,7 @@ class Judgement {
     for (const NodeFacts& node : facts.nodes) {
       if (node.state == NodeState::kUnreachable) continue;
       ++reached_;
-      done_ += MarkCounts(node) ? 1 : 0;
+      done_ += node.state == NodeState::kDone && finality_ != Finality::kLedger ? 1 : 0;
       if (node.state != NodeState::kHeld) continue;
       if (node.rest > Millis(0)) {
         held_ = std::max(held_, ++holders[node.token]);
@@ -75,8 +75,8 @@ class Judgement {
   }
 
  private:
-  [[nodiscard]] bool MarkCounts(const NodeFacts& node) const {
-    return node.state == NodeState::kDone && finality_ != Finality::kLedger;
+  [[nodiscard]] bool IsElsewhere(locking::ContentCrc mark) const {
+    return facts_.cluster && consumer::IsOfAnotherCluster(mark, *facts_.cluster);
   }
   static const StoredLetter* Letter(const Facts& facts) {
     const auto* letters = Known(facts.letters);
@@ -287,12 +287,9 @@ class Judgement {
   }
 
   [[nodiscard]] Verdict ByMark() const {
-    const auto mark =
-        std::ranges::find_if(facts_.nodes, [this](const auto& node) { return MarkCounts(node); });
+    const auto mark = std::ranges::find(facts_.nodes, NodeState::kDone, &NodeFacts::state);
     const std::string rest = LongestRest(NodeState::kDone);
     const std::string drawn = Drawn(NodeState::kDone);
-    const bool elsewhere =
-        facts_.cluster && consumer::IsOfAnotherCluster(mark->crc, *facts_.cluster);
     if (facts_.crc && consumer::MarkIsOfOtherContent(mark->crc, *facts_.crc)) {
       return {"id_conflict",
               fmt::format("Another record with the same id and other content is DONE (on {}, under "
@@ -303,14 +300,15 @@ class Judgement {
                                   "remembered (another {}).",
                                   ConflictRule(), rest)};
     }
-    return {"done",
-            fmt::format("Done: this record, or another one with its id{}, is marked DONE on {}, "
-                        "under the token drawn {}.",
-                        elsewhere ? " in another Kafka cluster" : "", Nodes(done_), drawn),
-            past_ ? fmt::format("Nothing. Another record with this id is skipped for another {}; "
-                                "after that it would be processed.",
-                                rest)
-                  : OffsetFollows()};
+    return {
+        "done",
+        fmt::format("Done: this record, or another one with its id{}, is marked DONE on {}, "
+                    "under the token drawn {}.",
+                    IsElsewhere(mark->crc) ? " in another Kafka cluster" : "", Nodes(done_), drawn),
+        past_ ? fmt::format("Nothing. Another record with this id is skipped for another {}; "
+                            "after that it would be processed.",
+                            rest)
+              : OffsetFollows()};
   }
 
   [[nodiscard]] Verdict ByLock() const {
@@ -401,17 +399,11 @@ class Judgement {
     return verdict;
   }
 
-  // As its worker told the group, some seconds late.
   [[nodiscard]] Verdict WithFailures(Verdict verdict) const {
     if (!facts_.failing) return verdict;
     verdict.happened +=
-        fmt::format(" Its handler has failed {} times, last at {}.", facts_.failing->attempts,
-                    MomentText(locking::WallTime(facts_.failing->last)));
-    verdict.next += fmt::format(
-        " It is tried again at most {} after that (retry); /ready and the log of its worker say "
-        "the "
-        "error.",
-        SpanText(options_.retry.max));
+        fmt::format(" Its handler has failed {} times, last at {}: its worker's log says why.",
+                    facts_.failing->attempts, MomentText(locking::WallTime(facts_.failing->last)));
     return verdict;
   }
 

@@ -40,12 +40,8 @@ std::string WithoutRecord(int code, const std::string& text) {
   return beginning.empty() ? sqlite3_errstr(code) : beginning;
 }
 
-// RESTRICT is carried out by a trigger of SQLite's own.
-OutputError::Between BetweenRows(const SqliteFailure& failure) {
-  switch (failure.code) {
-    case SQLITE_CONSTRAINT_TRIGGER:
-      return failure.text == "FOREIGN KEY constraint failed" ? OutputError::Between::kForeignKey
-                                                             : OutputError::Between::kNone;
+OutputError::Between BetweenRows(int code) {
+  switch (code) {
     case SQLITE_CONSTRAINT_UNIQUE:
     case SQLITE_CONSTRAINT_PRIMARYKEY:
       return OutputError::Between::kUnique;
@@ -100,7 +96,7 @@ OutputError ToOutputError(const SqliteFailure& failure, std::string path) {
                                  .where = std::move(path),
                                  .hint = std::move(hint)},
                        .kind = std::to_string(failure.code),
-                       .between = BetweenRows(failure)};
+                       .between = BetweenRows(failure.code)};
   };
   switch (failure.code & 0xff) {
     case SQLITE_BUSY:

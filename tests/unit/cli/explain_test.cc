@@ -161,9 +161,9 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
                }),
        "waiting", "the group has committed nothing", "this record is not read"},
       {failing(Plain()), "waiting", "Its handler has failed 7 times, last at 2026-11-03T09:5",
-       "It is tried again at most 10 s after that"},
+       "It is the next one of its partition"},
       {failing(WithNodes({held(), held(), held()})), "in_progress",
-       "Its handler has failed 7 times", "/ready and the log of its worker say the error"},
+       "Its handler has failed 7 times", "another one takes over"},
       {WithNodes({held(), held(Millis(2400)), Node(NodeState::kUnreachable)}), "in_progress",
        "A worker holds its lock on 2 of 3 lock nodes, under the token drawn "
        "2026-11-03T09:59:59.000Z",

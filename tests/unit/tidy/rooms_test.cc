@@ -121,7 +121,7 @@ const std::vector<Room>& Rooms() {
       Room{"consumer/outputs/sqlite",
            {"locking/base", "consumer/pipeline", "consumer/outputs", "consumer/outputs/rows",
             "consumer/outputs/ledger", "consumer/json"},
-           1290},
+           1280},
       Room{"consumer/outputs/file",
            {"consumer/json", "locking/base", "consumer/record", "consumer/pipeline",
             "consumer/outputs", "consumer/outputs/rows"},
