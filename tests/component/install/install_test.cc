@@ -43,7 +43,7 @@ int main(int, char** argv) {
 )";
 constexpr const char* kProject = R"(cmake_minimum_required(VERSION 3.25)
 project(user LANGUAGES CXX)
-find_package(fencepost 0.1 CONFIG REQUIRED COMPONENTS locking)
+find_package(fencepost 0.9 CONFIG REQUIRED COMPONENTS locking)
 add_executable(user user.cc)
 target_link_libraries(user PRIVATE fencepost::locking)
 add_library(plugin MODULE user.cc)

@@ -14,6 +14,7 @@ from support.rules import ALERTS, rules
 OPERATIONS = SOURCE / "deploy" / "OPERATIONS.md"
 PAGES = {path.stem: path.read_text() for path in (SOURCE / "deploy/operations").glob("*.md")}
 TEXT = "\n".join([OPERATIONS.read_text(), *PAGES.values()])
+VERSION = re.search(r"project\(fencepost VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text())[1]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -269,12 +270,20 @@ class Operations(unittest.TestCase):
                                                   locks.all("StatefulSet")])  # fmt: skip
         images = {c["image"] for pod in workers.pods() + locks.pods()
                   for c in pod["spec"]["containers"]}  # fmt: skip
-        self.assertIn("registry.example/fencepost:0.1.0", images)
+        self.assertIn(f"registry.example/fencepost:{VERSION}", images)
         self.assertEqual(len(images), 2, "the worker's, and Redis")
         values = yaml.load(file("locks-values.yaml"), Strict)
         values["init"]["force"] = True
         job = Rendered("fencepost-locks", values, name="locks").one("Job")
         self.assertIn(f"job/{job['metadata']['name']}\n", TEXT)
+
+    def test_one_version_is_named_everywhere(self):
+        charts = {name: yaml.safe_load((SOURCE / f"deploy/helm/{name}/Chart.yaml").read_text())
+                  for name in ("fencepost", "fencepost-locks")}  # fmt: skip
+        said = {chart["version"] for chart in charts.values()} | {charts["fencepost"]["appVersion"]}
+        values = yaml.safe_load((SOURCE / "deploy/helm/fencepost-locks/values.yaml").read_text())
+        self.assertEqual(said | {values["init"]["image"]["tag"]}, {VERSION})
+        self.assertIn(f"\n## {VERSION} - ", (SOURCE / "CHANGELOG.md").read_text())
 
     def test_the_packages_are_those_of_the_image(self):
         installed = (SOURCE / "deploy" / "Dockerfile").read_text().split("\nFROM ")[-1]
