@@ -8,7 +8,6 @@ import unittest
 
 from support.certificates import Authority
 from support.charts import Rendered
-from support.dockerfile import image_worker
 from support.fleet import Service, folder, shared
 from support.kafka import Kafka
 from support.pods import Cluster, Pod, postgres
@@ -76,7 +75,6 @@ class Company(unittest.TestCase):
             "kafka-billing": {"user": "billing", "password": "kafka-secret"},
             "shop-db": {"dsn": dsn},
         })  # fmt: skip
-        cls.cluster.image.add(image_worker(), "/usr/bin/fencepost")
         for program in ("/usr/bin/redis-server", "/usr/bin/redis-cli"):
             cls.cluster.add_program(program)
         cls._start_locks(test)

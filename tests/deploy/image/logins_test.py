@@ -4,7 +4,7 @@ import json
 import unittest
 
 from support.certificates import Authority
-from support.dockerfile import Root, image_worker
+from support.dockerfile import Root
 from support.fleet import LockStore, folder, shared
 from support.kafka import Kafka
 from support.processes import free_port, http_get, run, wait_until
@@ -67,7 +67,6 @@ class Login(unittest.TestCase):
             java=[f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={allowed}"])  # fmt: skip
         cls.locks = LockStore(test, 3, "30s")
         cls.root = Root(cls)
-        cls.root.add(image_worker(), "/usr/bin/fencepost")
         cls.root.add(authority.ca, "/etc/fencepost/ca.crt")
 
     def start(self, name, sasl):

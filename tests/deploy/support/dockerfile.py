@@ -1,6 +1,7 @@
-"""The Dockerfile's last stage made real without a container engine: the root and the worker that
+"""The Dockerfile's last stage made real without a container engine: the root and the packages that
 tests/support/fetch-root made by debootstrap and the stages' own RUN lines."""
 
+import pathlib
 import tempfile
 import unittest
 
@@ -14,9 +15,10 @@ def kept(*argv: str) -> str:
     return run(SOURCE / "tests/support/fetch-root", *argv, limit=3600).stdout.strip()
 
 
-def image_worker() -> str:
-    """The program that the build stage makes."""
-    return kept("worker")
+def package(name: str) -> pathlib.Path:
+    """The .deb of that name, as the build stage makes it of this checkout."""
+    (found,) = pathlib.Path(kept("packages")).glob(f"{name}_*.deb")
+    return found
 
 
 # In namespaces of its own: the root read-only, a /proc, then the user, without any right.
@@ -30,17 +32,20 @@ exec chroot "$root" /usr/bin/setpriv --reuid "$1" --regid "$1" --clear-groups \
 
 
 class Root:
-    """The image's file system, in a temporary folder until the test class ends."""
+    """A file system of fetch-root, in a temporary folder until the test class ends: the image's, with
+    this checkout's package, or another, as it is kept."""
 
-    def __init__(self, test_class: type[unittest.TestCase]):
+    def __init__(self, test_class: type[unittest.TestCase], *kind: str):
         require_namespaces()
         self.stage = stages()[-1]
         self.path = tempfile.mkdtemp(prefix="fencepost-root-")
         test_class.addClassCleanup(self._remove)
-        run(*as_root("tar", "-C", self.path, "-xf", kept()), limit=200)
+        run(*as_root("tar", "-C", self.path, "-xf", kept(*kind)), limit=200)
         run(*as_root("chmod", "755", self.path))
-        for folder in ("/etc/fencepost", "/src"):
-            run(*as_root("mkdir", "-p", self.path + folder))
+        run(*as_root("mkdir", self.path + "/src"))
+        if not kind:
+            self.add(package("fencepost"), "/src/fencepost.deb")
+            self.change("dpkg", "-i", "/src/fencepost.deb")
 
     def _remove(self):
         """Of a class that ended its processes: none is left that runs in here."""
@@ -55,6 +60,11 @@ class Root:
         """Copies a file or folder to where the image, or a mount, would have it."""
         run(*as_root("cp", "-rT", str(source), self.path + target))
         run(*as_root("chmod", "-R", "a+rX", self.path + target))
+
+    def change(self, *argv: str, **options):
+        """Runs a command as root, in a root that it may write to."""
+        return run(*as_root("chroot", self.path, "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+                            "LC_ALL=C.UTF-8", *argv), **options)  # fmt: skip
 
     def command(self, *argv: str, tmpfs="") -> list[str]:
         """The command line that runs argv in the image: read-only, as its user. With tmpfs=/tmp

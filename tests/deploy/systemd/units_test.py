@@ -35,7 +35,7 @@ class Units(unittest.TestCase):
 
     def test_systemd_accepts_them_without_a_word(self):
         for unit in (WORKER, NODE):
-            text = unit.read_text().replace("/usr/local/bin/fencepost", FENCEPOST)
+            text = unit.read_text().replace("/usr/bin/fencepost", FENCEPOST)
             done = self.verify(unit, text)
             ours = [line for line in done.stderr.splitlines() if "orders" in line]
             self.assertEqual((done.returncode, ours), (0, []), unit.name)
