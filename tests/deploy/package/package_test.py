@@ -176,5 +176,35 @@ class Installed(unittest.TestCase):
         self.install()
 
 
+class Release(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = pathlib.Path(folder.name)
+        run("cp", SOURCE / "dev", SOURCE / "CMakeLists.txt", SOURCE / "CHANGELOG.md", self.tree)
+        run("git", "init", "-q", self.tree)
+
+    def commit(self):
+        user = ("-c", "user.name=one", "-c", "user.email=one@example.org")
+        run("git", "add", "-A", cwd=self.tree)
+        run("git", *user, "commit", "-qm", "all", cwd=self.tree)
+
+    def refusal(self) -> str:
+        done = run(self.tree / "dev", "release", check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        return done.stderr
+
+    def test_what_is_not_committed_is_not_released(self):
+        self.commit()
+        (self.tree / "more").touch()
+        self.assertIn("the tree differs from HEAD", self.refusal())
+
+    def test_a_version_that_the_changelog_does_not_date_is_not_released(self):
+        log = self.tree / "CHANGELOG.md"
+        log.write_text(log.read_text().replace(f"## {VERSION} - ", f"## {VERSION}.1 - "))
+        self.commit()
+        self.assertIn(f'no line "## {VERSION} - YYYY-MM-DD"', self.refusal())
+
+
 if __name__ == "__main__":
     unittest.main()
