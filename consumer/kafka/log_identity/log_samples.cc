@@ -92,6 +92,7 @@ std::string LogSamples::TextFor(const TopicPartition& where, Offset next,
   const std::lock_guard lock(mutex_);
   CommitMetadata metadata;
   if (length_ == Length::kFull) metadata.failed = std::move(failed);
+  told_failures_ = told_failures_ || !metadata.failed.empty();
   const auto found = chains_.find(where);
   if (found == chains_.end() || length_ == Length::kNone) return MetadataText(metadata, next);
   std::vector<LogSample>& known = found->second.known;
@@ -105,7 +106,7 @@ std::string LogSamples::TextFor(const TopicPartition& where, Offset next,
 
 void LogSamples::Shorten() {
   const std::lock_guard lock(mutex_);
-  length_ = length_ == Length::kFull ? Length::kSample : Length::kNone;
+  length_ = std::exchange(told_failures_, false) ? Length::kSample : Length::kNone;
 }
 
 }  // namespace fencepost::consumer

@@ -64,6 +64,7 @@ class LogSamples {
   mutable std::mutex mutex_;
   std::map<TopicPartition, Chain> chains_;
   enum class Length : std::uint8_t { kFull, kSample, kNone } length_ = Length::kFull;
+  bool told_failures_ = false;  // since it was shortened
 };
 
 }  // namespace fencepost::consumer

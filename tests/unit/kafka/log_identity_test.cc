@@ -327,11 +327,18 @@ TEST(LogSamples, KnowsNothingOfPartitionsThatAreNotAssigned) {
 TEST(LogSamples, IsSilentWhereTheBrokersTakeNoMetadata) {
   LogSamples samples;
   samples.Begin(kWhere, At(4));
+  EXPECT_NE(samples.TextFor(kWhere, 5, {{.offset = 7, .attempts = 1}}), Text(At(4), 5));
   samples.Shorten();
   EXPECT_EQ(samples.TextFor(kWhere, 5, {{.offset = 7, .attempts = 1}}), Text(At(4), 5))
       << "without the failed records it may be short enough";
   samples.Shorten();
   EXPECT_EQ(samples.TextFor(kWhere, 5, {{.offset = 7, .attempts = 1}}), "");
+
+  LogSamples other;  // without failures it is the sample that is too long
+  other.Begin(kWhere, At(4));
+  EXPECT_EQ(other.TextFor(kWhere, 5), Text(At(4), 5));
+  other.Shorten();
+  EXPECT_EQ(other.TextFor(kWhere, 5), "");
 }
 
 }  // namespace
