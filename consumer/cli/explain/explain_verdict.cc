@@ -75,9 +75,6 @@ class Judgement {
   }
 
  private:
-  [[nodiscard]] bool IsElsewhere(locking::ContentCrc mark) const {
-    return facts_.cluster && consumer::IsOfAnotherCluster(mark, *facts_.cluster);
-  }
   static const StoredLetter* Letter(const Facts& facts) {
     const auto* letters = Known(facts.letters);
     if (letters == nullptr) return nullptr;
@@ -290,6 +287,8 @@ class Judgement {
     const auto mark = std::ranges::find(facts_.nodes, NodeState::kDone, &NodeFacts::state);
     const std::string rest = LongestRest(NodeState::kDone);
     const std::string drawn = Drawn(NodeState::kDone);
+    const bool elsewhere =
+        facts_.cluster && consumer::IsOfAnotherCluster(mark->crc, *facts_.cluster);
     if (facts_.crc && consumer::MarkIsOfOtherContent(mark->crc, *facts_.crc)) {
       return {"id_conflict",
               fmt::format("Another record with the same id and other content is DONE (on {}, under "
@@ -304,11 +303,12 @@ class Judgement {
         "done",
         fmt::format("Done: this record, or another one with its id{}, is marked DONE on {}, "
                     "under the token drawn {}.",
-                    IsElsewhere(mark->crc) ? " in another Kafka cluster" : "", Nodes(done_), drawn),
-        past_ ? fmt::format("Nothing. Another record with this id is skipped for another {}; "
-                            "after that it would be processed.",
-                            rest)
-              : OffsetFollows()};
+                    elsewhere ? " in another Kafka cluster" : "", Nodes(done_), drawn),
+        past_ || !group_known_
+            ? fmt::format(
+                  "Nothing. Another record with this id is skipped for another {}, then processed.",
+                  rest)
+            : OffsetFollows()};
   }
 
   [[nodiscard]] Verdict ByLock() const {
@@ -401,9 +401,9 @@ class Judgement {
 
   [[nodiscard]] Verdict WithFailures(Verdict verdict) const {
     if (!facts_.failing) return verdict;
-    verdict.happened +=
-        fmt::format(" Its handler has failed {} times, last at {}: its worker's log says why.",
-                    facts_.failing->attempts, MomentText(locking::WallTime(facts_.failing->last)));
+    const std::string last = MomentText(locking::WallTime(facts_.failing->last));
+    verdict.happened += fmt::format(" Its handler has failed {} times, last at {} (see the log).",
+                                    facts_.failing->attempts, last);
     return verdict;
   }
 
