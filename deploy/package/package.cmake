@@ -1,5 +1,5 @@
-# What the Debian packages hold, and what cpack says of them; deploy/package/make runs it. Documents that
-# are made from the program are in DOCUMENTS, laid out as below /usr/share.
+# What the Debian packages hold, and what cpack says of them; deploy/package/make runs it. Documents
+# that are made from the program are in DOCUMENTS, laid out as below /usr/share.
 set(DEPLOY ${PROJECT_SOURCE_DIR}/deploy)
 set(DOCUMENTS ${PROJECT_BINARY_DIR}/documents)
 set(SHARE share/fencepost)
