@@ -64,7 +64,7 @@ class FullDisk : public PipelineTest {
     unique_ = orders.unique();
   }
 
-  SmallDisk disk_{8};
+  SmallDisk disk_{16};  // in MiB: SQLite has its log beside what it holds
   int unique_ = 0;
 };
 
