@@ -63,5 +63,9 @@ inline std::string Repeated(std::string_view piece, std::size_t times) {
   for (std::size_t i = 0; i < times; ++i) all += piece;
   return all;
 }
+// Of JSON: the item once more than that.
+inline std::string List(std::string_view item, std::size_t times) {
+  return "[" + Repeated(std::string(item) + ",", times) + std::string(item) + "]";
+}
 
 }  // namespace fencepost::testing

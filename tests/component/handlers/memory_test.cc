@@ -9,11 +9,9 @@ namespace fencepost::consumer {
 namespace {
 
 using testing::ExpectBounded;
+using testing::List;
 using testing::Repeated;
 
-std::string List(std::string_view item, std::size_t times) {
-  return "[" + Repeated(std::string(item) + ",", times) + std::string(item) + "]";
-}
 std::string Said(const HandlerResult& result) {
   return result ? "" : "error: " + result.error().text;
 }

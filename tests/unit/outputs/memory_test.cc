@@ -12,11 +12,8 @@ namespace fencepost::consumer {
 namespace {
 
 using testing::ExpectBounded;
+using testing::List;
 using testing::Repeated;
-
-std::string List(std::string_view item, std::size_t times) {
-  return "[" + Repeated(std::string(item) + ",", times) + std::string(item) + "]";
-}
 
 std::vector<std::pair<std::string, std::string>> Lists() {
   std::string names = "{";
