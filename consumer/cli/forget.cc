@@ -168,8 +168,8 @@ tl::expected<std::vector<LockSeen>, Error> AskNodes(StoreView& view, const Pipel
   return InBatches({locked.begin(), locked.end()}, ask).map([&] { return locks; });
 }
 
-// Error: a worker holds some of them; each was printed. A lease under the token of the ledger's row
-// is one that was left behind: nobody works under it.
+// Error: a worker holds some of them; each was printed. A lease of an id that is done under its
+// token, or under a newer one, as in the row of a range, was left behind: nobody works under it.
 tl::expected<void, Error> RefuseHeld(const std::vector<LockSeen>& locks, LedgerView* ledger,
                                      const char* outcome) {
   std::vector<LockSeen> held;
@@ -183,7 +183,7 @@ tl::expected<void, Error> RefuseHeld(const std::vector<LockSeen>& locks, LedgerV
   const auto look = [&](const Ids& batch) {
     return ledger->Lookup(batch, kLedgerLimit).map([&](const LedgerView::Rows& rows) {
       for (const auto& row : rows) {
-        if (row && row->token == lock->token) lock->rest = Millis(0);
+        if (row && row->token >= lock->token) lock->rest = Millis(0);
         ++lock;
       }
     });

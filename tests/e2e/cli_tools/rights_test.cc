@@ -43,9 +43,9 @@ TEST_P(Rights, InKafkaAreThoseOfTheManual) {
     EXPECT_EQ(ReadTopic(broker.bootstrap(), dead_).size(), static_cast<std::size_t>(round));
   }
   EXPECT_THAT(Tool({"explain"}, {name_, "0", "1"}).output, HasSubstr("Done: its effect was"));
-  EXPECT_EQ(Tool({"forget"}, {"--topic", name_, "--partition", "0", "--from", "1", "--to", "2"})
-                .exit_code,
-            0);
+  const Finished forgotten =
+      Tool({"forget"}, {"--topic", name_, "--partition", "0", "--from", "1", "--to", "2"});
+  EXPECT_EQ(forgotten.exit_code, 0) << forgotten.error_output;
   EXPECT_THAT(Tool({"dlq", "list"}).error_output, HasSubstr("grant READ and DESCRIBE"));
   broker.admin().Allow("User:app", Right::kRead, dead_);
   EXPECT_THAT(Tool({"dlq", "list"}).output, HasSubstr("2 dead letters in "));
