@@ -87,12 +87,25 @@ Error TopicReader::Failed(rd_kafka_resp_err_t error, const std::string& where) c
   }
 }
 
+// Asks again while the answer is one that passes: a partition has no leader, or it has moved.
+rd_kafka_resp_err_t TopicReader::Ask(const Until& until,
+                                     const std::function<rd_kafka_resp_err_t()>& ask) const {
+  for (;;) {
+    const auto error = ask();
+    const bool of_broker = error > RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (!of_broker || MeaningOf(error) != Meaning::kTransient || until.Over()) return error;
+    rdkafka::Message(rd_kafka_consumer_poll(consumer_.get(), kTurnMs));
+  }
+}
+
 tl::expected<PartitionRange, Error> TopicReader::RangeOf(const TopicPartition& where,
                                                          const Until& until) const {
   std::int64_t low = 0;
   std::int64_t high = 0;
-  const auto error = rd_kafka_query_watermark_offsets(consumer_.get(), where.topic.c_str(),
-                                                      where.partition, &low, &high, until.Ms());
+  const auto error = Ask(until, [&] {
+    return rd_kafka_query_watermark_offsets(consumer_.get(), where.topic.c_str(), where.partition,
+                                            &low, &high, until.Ms());
+  });
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return tl::unexpected(Failed(error, fmt::format("{}/{}", where.topic, where.partition)));
   }
@@ -141,10 +154,15 @@ tl::expected<std::unique_ptr<TopicReader>, Error> TopicReader::Make(const KafkaO
 tl::expected<std::vector<PartitionRange>, Error> TopicReader::Ranges(const std::string& topic,
                                                                      Millis limit) {
   const Until until(limit);
-  const auto count = AskPartitionCount(consumer_.get(), topic, Millis(until.Ms()));
-  if (!count) return tl::unexpected(Failed(count.error(), topic));
+  int count = 0;
+  const auto error = Ask(until, [&] {
+    const auto asked = AskPartitionCount(consumer_.get(), topic, Millis(until.Ms()));
+    count = asked.value_or(0);
+    return asked ? RD_KAFKA_RESP_ERR_NO_ERROR : asked.error();
+  });
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, topic));
   std::vector<PartitionRange> ranges;
-  for (int p = 0; p < *count; ++p) {
+  for (int p = 0; p < count; ++p) {
     auto range = RangeOf({topic, p}, until);
     if (!range) return tl::unexpected(range.error());
     ranges.push_back(std::move(*range));
@@ -154,19 +172,24 @@ tl::expected<std::vector<PartitionRange>, Error> TopicReader::Ranges(const std::
 
 tl::expected<std::vector<PartitionRange>, Error> TopicReader::Since(
     std::vector<PartitionRange> ranges, Millis unix_time, Millis limit) {
-  const rdkafka::PartitionList list = rdkafka::MakeList(ranges.size());
-  for (const PartitionRange& range : ranges) {
-    rd_kafka_topic_partition_list_add(list.get(), range.where.topic.c_str(), range.where.partition)
-        ->offset = unix_time.count();
-  }
-  const auto error =
-      rd_kafka_offsets_for_times(consumer_.get(), list.get(), static_cast<int>(limit.count()));
+  rdkafka::PartitionList list;
+  const Until until(limit);
+  const auto error = Ask(until, [&] {
+    list = rdkafka::MakeList(ranges.size());
+    for (const PartitionRange& range : ranges) {
+      rd_kafka_topic_partition_list_add(list.get(), range.where.topic.c_str(),
+                                        range.where.partition)
+          ->offset = unix_time.count();
+    }
+    const auto asked = rd_kafka_offsets_for_times(consumer_.get(), list.get(), until.Ms());
+    const rd_kafka_topic_partition_t* first = list->elems;
+    const auto* end = first + list->cnt;
+    const auto* bad = std::find_if(first, end, [](const auto& one) { return one.err != 0; });
+    return asked == RD_KAFKA_RESP_ERR_NO_ERROR && bad != end ? bad->err : asked;
+  });
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, "offsets by time"));
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const auto& found = list->elems[i];
-    if (found.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return tl::unexpected(Failed(found.err, ranges[i].where.topic));
-    }
     // None is so young: RD_KAFKA_OFFSET_END.
     ranges[i].first = found.offset < 0 ? ranges[i].end : std::max(ranges[i].first, found.offset);
   }

@@ -62,6 +62,8 @@ class TopicReader {
 
   explicit TopicReader(const KafkaOptions& kafka) : options_(kafka) {}
   [[nodiscard]] Error Failed(rd_kafka_resp_err_t error, const std::string& where) const;
+  rd_kafka_resp_err_t Ask(const Until& until,
+                          const std::function<rd_kafka_resp_err_t()>& ask) const;
   [[nodiscard]] tl::expected<PartitionRange, Error> RangeOf(const TopicPartition& where,
                                                             const Until& until) const;
   // nullptr: nothing came. An error that only says that brokers are away is kept for later.
