@@ -380,6 +380,18 @@ TEST_F(Dlq, AReplayThatTheBrokerRefusesFailsAndSaysWhich) {
   EXPECT_THAT(replay.output, HasSubstr("0 replayed, 0 refused, 1 failed"));
 }
 
+TEST_F(Dlq, ALetterWhoseTopicIsGoneHoldsUpNoOther) {
+  const PipelineText text = ToolsText();
+  table_->Exec("CREATE UNIQUE INDEX ON effects (order_id)");
+  Use(text.Yaml() + "    on_conflict: update\n    key: [order_id]\n");
+  Bury({{.id = "o-1", .topic = name_ + ".gone"}, {.id = "o-2", .offset = 1}});
+  const Finished replay =
+      RunFencepost({"dlq", "replay", file_, "--execute"}, {}, std::chrono::seconds(60));
+  EXPECT_EQ(replay.exit_code, 1);
+  EXPECT_THAT(replay.output, AllOf(HasSubstr("which the pipeline does not read"),
+                                   HasSubstr("1 replayed, 1 refused")));
+}
+
 TEST_F(Dlq, SaysWhatIsWrongWithTheCommandOrTheFile) {
   PipelineText text = ToolsText();
   EXPECT_THAT(Call("list", {"--since", "yesterday"}).error_output,
