@@ -317,22 +317,6 @@ TEST_F(Dlq, AnIdConflictIsReplayedOnlyAsANewId) {
   }
 }
 
-TEST_F(Dlq, WithIdsByPositionAReplayHasToSayHowItIsRecognised) {
-  std::string yaml = ToolsText().Yaml();
-  yaml.replace(yaml.find("json:/order_id"), 14, "position");
-  Use(yaml);
-  Bury({{.id = "cluster/" + name_ + "/0/7"}});
-  const Finished refused = Replay();
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.output,
-              AllOf(HasSubstr("record_id is position, and a replay has a new one"),
-                    HasSubstr("kafka.accept_replay_ids: true, or use --as-new-id")));
-  EXPECT_EQ(Replay({"--as-new-id"}).exit_code, 0);
-  const auto records = Records();
-  ASSERT_THAT(records, SizeIs(1));
-  EXPECT_EQ(records[0].Header("fencepost-record-id"), std::nullopt);
-}
-
 TEST_F(Dlq, OnlyTheFirstLetterOfAnIdIsInOneReplay) {
   ToolsText();
   Bury({{.id = "o-1", .offset = 1}, {.id = "o-1", .offset = 2}});

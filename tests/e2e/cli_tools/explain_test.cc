@@ -89,22 +89,6 @@ TEST_F(Explain, TellsThatTheBlockOfItsOffsetIsHeld) {
                 HasSubstr("another one of its block of offsets, is being processed")));
 }
 
-TEST_F(Explain, TellsThatTheLedgerLostARow) {
-  ToolsText();
-  Send(0, Orders::Value(1));
-  RunWorker();
-  table_->Exec("DELETE FROM fencepost_ledger");
-  Says(0, HasSubstr("the row was forgotten or lost with the database"));
-}
-
-TEST_F(Explain, TellsWhatRetentionTook) {
-  ToolsText();
-  Send(0, Orders::Value(1));
-  Send(0, Orders::Value(2));
-  Kafka().admin().DeleteRecordsBefore(name_, 0, 1);
-  Says(0, HasSubstr("the oldest offset that Kafka keeps is 1 (retention)"));
-}
-
 TEST_F(Explain, FindsARecordByItsId) {
   ToolsText();
   Send(0, Orders::Value(7));
