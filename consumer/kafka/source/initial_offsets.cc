@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/client/rdkafka_holders.h"
+#include "consumer/kafka/log_identity/foreign_metadata.h"
+#include "consumer/record/text.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -88,6 +90,28 @@ void InitialOffsets::NoteMetadata(const rd_kafka_topic_partition_t& committed) {
   const std::string_view text(static_cast<const char*>(committed.metadata),
                               committed.metadata == nullptr ? 0 : committed.metadata_size);
   metadata_[{committed.topic, committed.partition}] = ParseMetadata(text, committed.offset);
+  NoteForeign(text, committed);
+}
+
+// Another program had the group, and its metadata is replaced by ours.
+void InitialOffsets::NoteForeign(std::string_view text,
+                                 const rd_kafka_topic_partition_t& committed) const {
+  if (!IsForeignMetadata(text)) return;
+  const std::string offset =
+      fmt::format("{}/{} at {}", committed.topic, committed.partition, committed.offset);
+  const auto behind = ParseParallelConsumer(text);
+  if (!behind) {
+    note_(locking::Severity::kInfo, "foreign_metadata",
+          fmt::format("the group's offset of {} has metadata of another program, which is not "
+                      "used: {}",
+                      offset, OneLine(text)));
+  } else if (behind->records != 0) {
+    const std::string records = behind->records ? std::to_string(*behind->records) : "some";
+    note_(locking::Severity::kWarn, "foreign_metadata",
+          fmt::format("the group's offset of {} is parallel-consumer's, which had finished {} of "
+                      "the records behind it out of order: they are processed again",
+                      offset, records));
+  }
 }
 
 CommitMetadata InitialOffsets::MetadataOf(const TopicPartition& where) const {

@@ -83,6 +83,7 @@ class InitialOffsets {
   tl::expected<void, std::string> AskOthers(const std::string& topic,
                                             std::vector<KnownPartition>& partitions);
   void NoteMetadata(const rd_kafka_topic_partition_t& committed);
+  void NoteForeign(std::string_view text, const rd_kafka_topic_partition_t& committed) const;
   Turn Again(std::string why);
 
   rd_kafka_t* consumer_;
