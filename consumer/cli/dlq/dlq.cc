@@ -48,17 +48,6 @@ int OnTopic(LetterRequest request, CarryOut carry_out) {
   return topic ? carry_out(options, *topic, request) : ExitFailed(topic.error());
 }
 
-// What a reader of the total should know besides.
-std::string LeftOut(const LettersSeen& seen) {
-  std::string text;
-  if (seen.of_others > 0) text += fmt::format(", {} of other pipelines left out", seen.of_others);
-  if (seen.strange == 1) text += ", 1 record in the topic is no dead letter of fencepost";
-  if (seen.strange > 1) {
-    text += fmt::format(", {} records in the topic are no dead letters of fencepost", seen.strange);
-  }
-  return text;
-}
-
 // Of an id conflict: how it differs from the record that took effect.
 std::vector<std::string> Differences(const PipelineOptions& options, const StoredLetter& letter) {
   if (letter.error_class != kIdConflict || letter.record_id.empty()) return {};
@@ -123,7 +112,7 @@ int Print(const PipelineOptions& options, LetterTopic& topic, const LetterReques
   const bool cut = request.limit > 0 && printed == request.limit;
   fmt::print("{}{} dead letter{} in {}{}{}\n", kAll && printed > 0 ? "\n" : "", printed,
              printed == 1 ? "" : "s", options.dead_letter->topic,
-             cut ? " (there may be more: --limit)" : "", LeftOut(*seen));
+             cut ? " (there may be more: --limit)" : "", seen->LeftOut());
   return kOk;
 }
 

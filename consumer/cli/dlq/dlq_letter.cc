@@ -45,6 +45,16 @@ std::string ValueText(const std::optional<std::string_view>& value) {
 
 }  // namespace
 
+std::string_view ProgramOfLetter(const Record& record) {
+  for (const HeaderView& one : record.headers) {
+    if (one.name.starts_with("kafka_dlt-") || one.name.starts_with("kafka_original-")) {
+      return "spring-kafka";
+    }
+    if (one.name.starts_with("__connect.errors.")) return "Kafka Connect";
+  }
+  return "";
+}
+
 tl::expected<StoredLetter, std::string> ReadLetter(const TopicRecord& stored) {
   const Record& record = stored.record;
   if (!consumer::FindHeader(record, header::kTopic) ||

@@ -35,8 +35,10 @@ struct StoredLetter {
   [[nodiscard]] Position at() const { return {stored.where, stored.record.offset}; }
 };
 
-// Error: why this record is not a dead letter, one line.
+// Error: why this record is not a dead letter of fencepost, one line.
 tl::expected<StoredLetter, std::string> ReadLetter(const consumer::TopicRecord& stored);
+// Of which other program it is a dead letter; empty: not known.
+std::string_view ProgramOfLetter(const consumer::Record& record);
 
 // All that are given must hold. Times bound fencepost-failed-at: since <= it < until.
 struct LetterFilter {

@@ -42,6 +42,9 @@ using Shares = std::map<std::int32_t, Share>;
 // As far as the topic itself tells.
 std::string WhyItStays(const PipelineOptions& options, const LetterRequest& request,
                        const Met& met) {
+  if (!met.letter && !met.program.empty()) {
+    return fmt::format("it is a dead letter of {}", met.program);
+  }
   if (!met.letter) return "it is no dead letter of fencepost";
   if (met.letter->pipeline != options.name) {
     return fmt::format("it is of pipeline {}", Printable(met.letter->pipeline));

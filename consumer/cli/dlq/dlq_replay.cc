@@ -82,12 +82,12 @@ class Replayer {
   // Of those that were refused, what has taken effect is no failure.
   [[nodiscard]] bool good() const { return refused_ + failed_ == done_; }
 
-  void PrintTotals() const {
+  void PrintTotals(const LettersSeen& seen) const {
     fmt::print("{} {}, {} refused", replayed_, request_.execute ? "replayed" : "would be replayed",
                refused_);
     if (failed_ > 0) fmt::print(", {} failed", failed_);
     if (repeated_ > 0) fmt::print(", {} left out", repeated_);
-    fmt::print("\n");
+    fmt::print("{}\n", seen.LeftOut());
     if (!request_.execute) fmt::print("nothing was published: --execute does it\n");
     if (replayed_ == 0) return;
     fmt::print("the producer chooses the partition by the key: it may be another than before\n");
@@ -233,7 +233,7 @@ int Replay(const PipelineOptions& options, LetterTopic& topic, const LetterReque
     }
     return ExitFailed(error);
   }
-  replayer.PrintTotals();
+  replayer.PrintTotals(*seen);
   return replayer.good() ? kOk : kFailed;
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "consumer/cli/dlq/dlq_decide.h"
 #include "consumer/cli/shared/ledger_view.h"
 
@@ -17,6 +19,21 @@ constexpr std::size_t kAtATime = 500;  // letters
 constexpr std::chrono::seconds kOneLookupLimit{30};
 
 }  // namespace
+
+std::string LettersSeen::LeftOut() const {
+  std::string text;
+  if (of_others > 0) text += fmt::format(", {} of other pipelines left out", of_others);
+  if (strange > 0) {
+    text += fmt::format(", {} in the topic {} of fencepost",
+                        strange == 1 ? "1 record" : fmt::format("{} records", strange),
+                        strange == 1 ? "is no dead letter" : "are no dead letters");
+  }
+  if (!program.empty()) {
+    text += fmt::format(
+        " but of {}: a pipeline that has the topic among its kafka.topics processes them", program);
+  }
+  return text;
+}
 
 tl::expected<LetterTopic, Error> LetterTopic::Open(const consumer::PipelineOptions& options,
                                                    Millis limit) {
@@ -40,7 +57,9 @@ tl::expected<void, Error> LetterTopic::Scan(const Look& look, Millis limit) {
     read = reader_->Read(
         {*range},
         [&](const TopicRecord& stored) {
-          return more = look({{stored.where, stored.record.offset}, ReadLetter(stored)});
+          return more = look({{stored.where, stored.record.offset},
+                              ReadLetter(stored),
+                              ProgramOfLetter(stored.record)});
         },
         limit);
   }
@@ -55,6 +74,7 @@ tl::expected<LettersSeen, Error> LetterTopic::Visit(const LetterRequest& request
   const auto look = [&](const Met& met) {
     if (!met.letter) {
       ++seen.strange;
+      if (seen.program.empty()) seen.program = met.program;
     } else if (met.letter->pipeline != request.filter.pipeline) {
       ++seen.of_others;
     } else if (Matches(request.filter, *met.letter)) {

@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <tl/expected.hpp>
@@ -23,12 +25,17 @@ struct LettersSeen {
   std::size_t matched = 0;
   std::size_t of_others = 0;  // dead letters of other pipelines that share the topic
   std::size_t strange = 0;    // records that are no dead letters
+  std::string program;        // of one of these, where it is another program's dead letter
+
+  // What a reader of a command's total should know besides; empty: nothing.
+  [[nodiscard]] std::string LeftOut() const;
 };
 
 // A record of the topic.
 struct Met {
   Position at;
   tl::expected<StoredLetter, std::string> letter;  // or why it is none
+  std::string_view program{};                      // then: ProgramOfLetter
 };
 
 class LetterTopic {
