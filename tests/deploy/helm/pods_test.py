@@ -1,7 +1,6 @@
 """A company's values, and what they render really run: lock nodes and init job of one chart, a
 worker of the other, TLS and passwords everywhere, against a real broker and a real PostgreSQL."""
 
-import pathlib
 import signal
 import threading
 import unittest
@@ -61,14 +60,10 @@ class Company(unittest.TestCase):
             ("locks", list(cls.nodes)), ("kafka", ["kafka.kafka.svc"]), ("db", ["db.db.svc"])))
         cls._start_database(test, home, db)
         cls._start_kafka(test, home, kafka)
-        password = run("openssl", "rand", "-hex", "24").stdout.strip()
-        make_acl = pathlib.Path(__file__).parents[3] / "deploy/redis/make-acl"
         dsn = (f"postgresql://app:secret@db.db.svc:{cls.database_port}/postgres"
                "?sslmode=verify-full&sslrootcert=/run/secrets/ca/ca.crt")  # fmt: skip
         cls.cluster = Cluster(cls, hosts={**cls.nodes, "kafka.kafka.svc": "127.0.0.1",
                                           "db.db.svc": "127.0.0.1"}, secrets={
-            "fencepost-locks": {"password": password,
-                                "users.acl": run(make_acl, input=password).stdout},
             "locks-tls": {"ca.crt": authority.ca.read_text(), "tls.crt": locks[0].read_text(),
                           "tls.key": locks[1].read_text()},
             "ca": {"ca.crt": authority.ca.read_text()},
@@ -114,8 +109,7 @@ class Company(unittest.TestCase):
     @classmethod
     def _start_locks(cls, test):
         rendered = Rendered("fencepost-locks", {
-            "nodes": 3, "auth": {"secret": "fencepost-locks"}, "tls": {"secret": "locks-tls"},
-            "port": cls.redis_port, "maxmemory": "64mb",
+            "nodes": 3, "tls": {"secret": "locks-tls"}, "port": cls.redis_port, "maxmemory": "64mb",
         }, name="locks", namespace="locks")  # fmt: skip
         cls.cluster.apply(rendered)
         cls.redis = []
@@ -154,7 +148,7 @@ class Company(unittest.TestCase):
                 "env": [
                     {"name": "KAFKA_USER", "secret": "kafka-billing", "key": "user"},
                     {"name": "KAFKA_PASSWORD", "secret": "kafka-billing", "key": "password"},
-                    {"name": "REDIS_PASSWORD", "secret": "fencepost-locks", "key": "password"},
+                    {"name": "REDIS_PASSWORD", "secret": "locks-fencepost-locks", "key": "password"},
                     {"name": "SHOP_DSN", "secret": "shop-db", "key": "dsn"},
                 ],
                 "files": [

@@ -119,9 +119,13 @@ class Refusals(unittest.TestCase):
         self.check(locks, {"podLabels": {"fencepost/node": "a"}}, "is the chart's own")
 
     def test_keda_without_a_login_for_brokers_that_want_one_is_refused(self):
-        text = TEXT.replace("topics: [orders]}", "topics: [orders], tls: {ca: /run/ca.crt}}")
-        values = {"pipelines": {"orders": text}, "autoscaling": {"mode": "keda"}}
-        self.check(workers, values, "TriggerAuthentication")
+        for broker, more in (("kafka:9092", ", tls: {ca: /run/ca.crt}"), ("kafka:9092", ", tls: {}"),
+                             ("SSL://kafka:9092", ""),
+                             ("kafka:9092", ", librdkafka: {security.protocol: ssl}")):  # fmt: skip
+            text = TEXT.replace("topics: [orders]}", f"topics: [orders]{more}}}")
+            text = text.replace("kafka:9092", broker)
+            values = {"pipelines": {"orders": text}, "autoscaling": {"mode": "keda"}}
+            self.check(workers, values, "TriggerAuthentication")
         workers(**{**values, "autoscaling": {"mode": "keda", "keda": {"authenticationRef": "k"}}})
         own = {"triggers": [{"type": "prometheus", "metadata": {}}]}
         workers(**{**values, "autoscaling": {"mode": "keda", "keda": own}})

@@ -1,11 +1,15 @@
 """Helm's engine, and what it renders as objects that tests can ask about."""
 
+import functools
+import importlib
+import json
 import pathlib
 import re
 import shutil
 import subprocess
 import tempfile
 
+import jsonschema
 import kubernetes_validate
 import yaml
 
@@ -14,8 +18,9 @@ from support.processes import SOURCE, _die_with_parent, run
 CHARTS = SOURCE / "deploy" / "helm"
 # From the oldest that the charts admit (kubeVersion) to the newest that the package knows.
 KUBERNETES = ("1.25.0", "1.29.0", "1.33.0", "1.37.0")
-# Not in Kubernetes: tests look at their structure themselves.
-CUSTOM = {"ServiceMonitor", "PrometheusRule", "ScaledObject"}
+# Not in Kubernetes: where the schemas of their definitions are.
+CUSTOM = {"PodMonitor": "prometheus_operator.v1", "PrometheusRule": "prometheus_operator.v1",
+          "ScaledObject": "keda.v1alpha1", "ServiceMonitor": "prometheus_operator.v1"}  # fmt: skip
 
 _HOOK, _NO_HOOK = "helm.sh/hook", "test.invalid/hook"
 
@@ -65,12 +70,14 @@ class Helm:
 
     @classmethod
     def template(cls, chart, values: dict | None = None, name="test", namespace="prod",
-                 kubernetes=KUBERNETES[0], notes=False) -> str:
+                 kubernetes=KUBERNETES[0], notes=False, secret: dict | None = None) -> str:
+        """`secret`: what the cluster has of the one that a template looks up; else there is none."""
         with tempfile.TemporaryDirectory() as folder:
             # The library renders for Kubernetes 1.20 and cannot be told otherwise: without the
             # line that refuses that, and with the version written in where a template asks for it.
-            # What comes out is checked against the versions above. And it leaves out hooks: under
-            # another name they are no hooks to it.
+            # What comes out is checked against the versions above. It would look for a cluster where a
+            # template looks something up. And it leaves out hooks: under another name they are no
+            # hooks to it.
             copy = pathlib.Path(folder) / pathlib.Path(chart).name
             shutil.copytree(chart, copy)
             about = (copy / "Chart.yaml").read_text()
@@ -78,6 +85,8 @@ class Helm:
             for template in (copy / "templates").iterdir():
                 text = template.read_text().replace(_HOOK, _NO_HOOK)
                 text = text.replace(".Capabilities.KubeVersion.Version", f'"v{kubernetes}"')
+                found = "(fromJson `" + json.dumps({"data": secret} if secret else {}) + "`)"
+                text = re.sub(r'\(lookup "v1" "Secret" [^)]*\)', lambda _: found, text)
                 template.write_text(text)
             if notes:
                 text = (copy / "templates" / "NOTES.txt").read_text()
@@ -110,6 +119,17 @@ def load(text: str) -> list[dict]:
     return [document for document in yaml.load_all(text, Loader=Strict) if document]
 
 
+@functools.cache
+def custom(kind: str) -> jsonschema.Draft202012Validator:
+    """What the definition of a custom resource says of it; a key that it does not name is an error."""
+    module = importlib.import_module(f"cloudcoil.models.{CUSTOM[kind]}")
+    schema = getattr(module, kind).model_json_schema()
+    for part in (schema, *schema["$defs"].values()):
+        if "properties" in part:
+            part.setdefault("additionalProperties", False)
+    return jsonschema.Draft202012Validator(schema)
+
+
 class Rendered:
     """The documents of one rendering, by kind and name."""
 
@@ -134,6 +154,8 @@ class Rendered:
         found = []
         for document in self.documents:
             if document["kind"] in CUSTOM:
+                found += [f"{document['kind']} {error.json_path}: {error.message}"
+                          for error in custom(document["kind"]).iter_errors(document)]  # fmt: skip
                 continue
             for version in versions:
                 name = f"{document['kind']} {document['metadata']['name']} on {version}"

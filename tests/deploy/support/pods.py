@@ -1,6 +1,7 @@
 """Rendered pods made real without a cluster: the image's root read-only, volumes laid out and
 mounted as the kubelet does, the container's command, variables and user, and its probes."""
 
+import base64
 import pathlib
 import re
 import signal
@@ -47,6 +48,10 @@ class Cluster:
 
     def apply(self, rendered):
         self.config_maps |= {d["metadata"]["name"]: d["data"] for d in rendered.all("ConfigMap")}
+        self.secrets |= {
+            d["metadata"]["name"]: {k: base64.b64decode(v).decode() for k, v in d["data"].items()}
+            for d in rendered.all("Secret")
+        }
 
     def folder(self, name: str, mode="755") -> pathlib.Path:
         path = pathlib.Path(self._volumes, name)

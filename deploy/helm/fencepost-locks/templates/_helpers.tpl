@@ -82,8 +82,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- add (div (add $ms 999) 1000) 40 -}}
 {{- end -}}
 
+{{/* The Secret with the ACL file and the password: that of auth.secret, or the chart's own. */}}
 {{- define "locks.secret" -}}
-{{- required "auth.secret: name the Secret with the ACL file and the password (deploy/operations/helm.md)" .Values.auth.secret -}}
+{{- default (include "locks.fullname" .) .Values.auth.secret -}}
 {{- end -}}
 
 {{/* A PING that the event loop answered; one that still loads its file answers LOADING. */}}

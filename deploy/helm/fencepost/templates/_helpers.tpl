@@ -51,6 +51,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- ternary "off" $mode (eq $mode "false") -}}
 {{- end -}}
 
+{{/* A list of a pipeline file, which may be one text with commas, as such a text; without SSL:// and the like. */}}
+{{- define "fencepost.commas" -}}
+{{- regexReplaceAll "[A-Z_]+://|\\s" (join "," .) "" -}}
+{{- end -}}
+
 {{/* StatefulSet where a pipeline has kafka.static_members: its pods keep their names, and so their partitions. */}}
 {{- define "fencepost.kind" -}}
 {{- $kind := "Deployment" -}}
@@ -115,6 +120,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 {{- include "fencepost.checkPod" . -}}
+{{- if and .Values.serviceMonitor.enabled .Values.podMonitor.enabled -}}
+{{- fail "serviceMonitor, podMonitor: Prometheus would count each worker twice: enable one of them" -}}
+{{- end -}}
 {{- $fixed := eq (include "fencepost.scaling" .) "off" -}}
 {{- if and $fixed (eq (int .Values.rollout.maxUnavailable) 0) (eq (int .Values.rollout.maxSurge) 0) -}}
 {{- fail "rollout: maxSurge and maxUnavailable cannot both be 0: no pod could ever be replaced" -}}
