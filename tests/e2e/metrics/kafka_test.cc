@@ -50,6 +50,33 @@ TEST_F(KafkaMetrics, TheLagOfAPartitionThatNoWorkerHoldsIsToldByAnotherWorker) {
   EXPECT_EQ(team[0].Now("fencepost_consumer_lag_records"), 0);
 }
 
+// As KEDA and other exporters compute it: from the group's offsets to the ends, markers included.
+TEST_F(KafkaMetrics, TheLagIsZeroBehindTheMarkersOfTransactions) {
+  WorkerProcess worker(Worker(Text(1)));
+  ASSERT_TRUE(Shows(worker, "fencepost_partitions_assigned", {}, 1)) << worker.Log();
+  const Labels partition = {{"topic", name_}, {"partition", "0"}};
+  auto table = std::make_unique<TableLock>(*table_);
+  TestProducer producer(Kafka().bootstrap(), name_ + "-source");
+  const auto transaction = [&](const std::vector<std::string>& ids) {
+    producer.Begin();
+    for (const std::string& id : ids) {
+      producer.Send(name_, 0, id, fmt::format(R"({{"order_id":"{}","amount":5}})", id));
+    }
+  };
+  transaction({"o-1", "o-2"});
+  producer.Commit();  // a marker at 2
+  transaction({"o-3"});
+  producer.Abort();  // a marker at 4
+  EXPECT_TRUE(Shows(worker, "fencepost_group_lag_records", {}, 5)) << worker.Log();
+  EXPECT_TRUE(Shows(worker, "fencepost_consumer_lag_records", partition, 2)) << worker.Log();
+  table.reset();
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_THAT(Committed(), ::testing::ElementsAre(5));
+  EXPECT_TRUE(Shows(worker, "fencepost_group_lag_records", {}, 0)) << worker.Log();
+  EXPECT_EQ(worker.Now("fencepost_consumer_lag_records", partition), 0);
+  EXPECT_EQ(table_->Count(), 2);
+}
+
 // Its heartbeats are so rare that only a commit tells it that it is no member any more.
 TEST_F(KafkaMetrics, WhatWaitsAndCommitsThatAreNotTaken) {
   PipelineText text = Text(1);
