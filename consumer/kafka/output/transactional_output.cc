@@ -216,7 +216,7 @@ Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadat
   }
   if (step.done()) return {};
   if (step.kind == Kind::kFatal) return Trouble{Trouble::Of::kProducer, step};
-  ShortenIfTooLarge(step.code, metadata.samples.get());
+  if (IsMetadataTooLarge(step.code) && metadata.samples != nullptr) metadata.samples->Shorten();
   const bool rejected = ClassifyCommit(step.code) == CommitResult::kRejected;
   return Trouble{rejected ? Trouble::Of::kGroup : Trouble::Of::kBrokers, step};
 }

@@ -46,11 +46,6 @@ void AddOffset(rd_kafka_topic_partition_list_t* list, const SourceOffset& offset
   one->metadata_size = text.size();
 }
 
-void ShortenIfTooLarge(rd_kafka_resp_err_t error, LogSamples* samples) {
-  const bool too_large = error == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE;
-  if (too_large && samples != nullptr) samples->Shorten();
-}
-
 OffsetCommitter::OffsetCommitter(rd_kafka_t* consumer, Report report)
     : consumer_(consumer), report_(std::move(report)), answers_(rd_kafka_queue_new(consumer)) {}
 
@@ -129,7 +124,7 @@ void OffsetCommitter::Settle(rd_kafka_resp_err_t error,
   const Nanos took = locking::BootClock::now() - out_since_;
   CommitReport good{{}, CommitResult::kCommitted, out_since_, took, ""};
   CommitReport bad{{}, CommitResult::kFailed, out_since_, took, ""};
-  rd_kafka_resp_err_t too_large = RD_KAFKA_RESP_ERR_NO_ERROR;
+  bool too_large = false;
   for (const auto& [where, offset] : out_) {
     const rd_kafka_topic_partition_t* one =
         list == nullptr
@@ -145,12 +140,12 @@ void OffsetCommitter::Settle(rd_kafka_resp_err_t error,
       good.offsets.push_back(offset);
       continue;
     }
-    if (own == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE) too_large = own;
+    too_large = too_large || IsMetadataTooLarge(own);
     bad.offsets.push_back(offset);
     bad.result = ClassifyCommit(own);
     bad.why = rd_kafka_err2str(own);
   }
-  ShortenIfTooLarge(too_large, samples_.get());  // once, however many partitions say so
+  if (too_large && samples_ != nullptr) samples_->Shorten();  // once, however many say so
   out_.clear();
   if (!good.offsets.empty()) report_(std::move(good));
   if (!bad.offsets.empty()) report_(std::move(bad));

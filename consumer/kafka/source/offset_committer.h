@@ -24,9 +24,11 @@ CommitResult ClassifyCommit(rd_kafka_resp_err_t error);
 // To a list of offsets to commit, with its metadata (CommitMetadata). `samples` may be null.
 void AddOffset(rd_kafka_topic_partition_list_t* list, const SourceOffset& offset,
                LogSamples* samples);
-// The brokers' limit (offset.metadata.max.bytes) is below the length of the metadata: commits go on
-// with less of it.
-void ShortenIfTooLarge(rd_kafka_resp_err_t error, LogSamples* samples);
+// The brokers' limit (offset.metadata.max.bytes) is below the length of the metadata: the next
+// commits need LogSamples::Shorten.
+constexpr bool IsMetadataTooLarge(rd_kafka_resp_err_t error) {
+  return error == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE;
+}
 
 struct CommitReport {
   std::vector<PartitionOffset> offsets;
