@@ -19,7 +19,7 @@ from support.processes import FENCEPOST, SOURCE, run, wait_until
 SCREENSHOTS = SOURCE / "deploy" / "screenshots"
 WRITE_SCREENSHOTS = os.environ.get("FENCEPOST_WRITE_SCREENSHOTS") == "1"
 SECRET = "hunter2-very-secret"
-LARGEST_PICTURE = 400_000
+LARGEST_PICTURE = 100_000
 
 class StatusPage(unittest.TestCase):
     @classmethod
@@ -282,7 +282,7 @@ class StatusPage(unittest.TestCase):
             "light": {}, "dark": {"dark": True}, "phone": {"width": 390, "height": 844},
         }  # fmt: skip
         for name, options in pictures.items():
-            path = SCREENSHOTS / f"status-{name}.png"
+            path = SCREENSHOTS / f"status-{name}.webp"
             if WRITE_SCREENSHOTS:
                 # A minute of life, so that the line is one.
                 seconds = "return document.querySelector('#orders svg path').getAttribute('d')"

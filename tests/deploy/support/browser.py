@@ -144,7 +144,7 @@ class Window:
             self.complaints.append(f"{entry['level']}: {entry['message']}")
 
     def screenshot(self, path, whole=True):
-        picture = self.devtools("Page.captureScreenshot", format="png",
+        picture = self.devtools("Page.captureScreenshot", format="webp", quality=40,
                                 captureBeyondViewport=whole)["data"]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(picture))
