@@ -13,6 +13,8 @@
 
 #include "consumer/cli/demo/child.h"
 #include "consumer/cli/demo/effects.h"
+#include "consumer/cli/demo/orders.h"
+#include "consumer/cli/demo/screen.h"
 #include "consumer/cli/demo/team.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/kafka/client/admin.h"
@@ -29,7 +31,6 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 constexpr int kRedisNodes = 5;
-constexpr int kPartitions = 12;
 constexpr std::size_t kAhead = 100'000;  // records that may be unread (the mock trims beyond)
 constexpr milliseconds kLookInterval{200};
 constexpr seconds kStepLimit{90};
@@ -49,12 +50,11 @@ tl::unexpected<Error> Failure(std::string what, std::string hint = "") {
   return tl::unexpected(Error{"demo", std::move(what), "", std::move(hint)});
 }
 
-// The records that the demo produces: orders, about 5% of them a second time, some of those on
-// another partition. Deterministic by seed.
+// Sends the orders.
 class Stream {
  public:
   Stream(std::string topic, std::uint64_t seed, std::unique_ptr<consumer::Producer> producer)
-      : topic_(std::move(topic)), random_(seed), producer_(std::move(producer)) {}
+      : topic_(std::move(topic)), orders_(seed), producer_(std::move(producer)) {}
   // Produces until `total` records are in the topic, and waits until they do.
   Outcome ProduceUpTo(std::size_t total) {
     while (produced_ < total) {
@@ -66,29 +66,20 @@ class Stream {
   [[nodiscard]] const std::set<std::string>& unique() const { return unique_; }
 
  private:
-  static constexpr std::uint64_t kDuplicatesPercent = 5;
-  static constexpr std::size_t kDuplicateReach = 3000;  // how far back its original lies at most
-
   Outcome SendOne() {
-    const bool duplicate = next_ > 100 && random_() % 100 < kDuplicatesPercent;
-    const std::size_t number =
-        duplicate ? next_ - 1 - random_() % std::min(next_, kDuplicateReach) : next_++;
+    const auto [number, partition] = orders_.Take();
     const std::string id = fmt::format("o-{:07}", number);
     const std::string value =
         fmt::format(R"({{"order_id":"{}","amount":{},"item":"fence post"}})", id, number % 997);
-    // Half of the duplicates come by another partition, as from a second producer.
-    const bool astray = duplicate && random_() % 2 == 0;
-    const auto partition = static_cast<std::int32_t>((number + (astray ? 1 : 0)) % kPartitions);
     unique_.insert(id);
     ++produced_;
     return producer_->Send({.topic = topic_, .partition = partition, .key = id, .value = value});
   }
 
   const std::string topic_;
-  std::mt19937_64 random_;
+  Orders orders_;
   std::unique_ptr<consumer::Producer> producer_;
   std::size_t produced_ = 0;
-  std::size_t next_ = 0;
   std::set<std::string> unique_;
 };
 
@@ -97,15 +88,21 @@ class Demo {
   explicit Demo(const DemoArguments& arguments)
       : arguments_(arguments), name_(fmt::format("demo-{:08x}", std::random_device{}())) {
     FENCEPOST_CHECK(!folder_.path().empty(), "no temporary folder");
+    picture_.orders = Orders::DistinctOf(arguments.records, arguments.seed);
     sigemptyset(&signals_);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGTERM);
-    sigaddset(&signals_, SIGHUP);
+    // SIGPIPE: nobody reads what it says.
+    for (const int one : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) sigaddset(&signals_, one);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
 
   Outcome Story() {
     const std::size_t all = arguments_.records;
+    screen_.Say(
+        fmt::format("{} records of {} orders, some sent twice, from Kafka to {}; each order "
+                    "shall get one row",
+                    Grouped(static_cast<std::int64_t>(all)),
+                    Grouped(static_cast<std::int64_t>(picture_.orders)),
+                    arguments_.postgres.empty() ? "SQLite" : "PostgreSQL"));
     return StartKafka()
         .and_then([&] { return StartRedis(); })
         .and_then([&] { return StartWorkers(); })
@@ -113,7 +110,7 @@ class Demo {
         .and_then([&] { return WaitForProcessed(all * 30 / 100); })
         .and_then([&] { return KillOne(all * 55 / 100); })
         .and_then([&] { return Produce(all * 70 / 100); })
-        .and_then([&] { return WaitForProcessed(all * 60 / 100); })
+        .and_then([&] { return WaitUntilOthersGoOn(); })
         .and_then([&] { return FreezeOne(all * 85 / 100); })
         .and_then([&] { return Produce(all); })
         .and_then([&] { return WaitForTheEnd(); });
@@ -125,6 +122,9 @@ class Demo {
   // --- the parts -----------------------------------------------------------------------------
 
   Outcome StartKafka() {
+    screen_.Say(fmt::format("starting Kafka: {}", arguments_.kafka.empty()
+                                                      ? "in this process"
+                                                      : "a topic at " + arguments_.kafka));
     consumer::KafkaOptions options;
     topic_ = name_ + "-orders";
     if (arguments_.kafka.empty()) {
@@ -132,23 +132,23 @@ class Demo {
       if (!mock) return tl::unexpected(mock.error());
       mock_ = std::move(*mock);
       options.brokers = mock_->brokers();
-      if (auto made = mock_->CreateTopic(topic_, kPartitions); !made) return made;
+      if (auto made = mock_->CreateTopic(topic_, Orders::kPartitions); !made) return made;
     } else {
       options.brokers = {arguments_.kafka};
       auto admin = consumer::KafkaAdmin::Make(options);
       if (!admin) return tl::unexpected(admin.error());
-      auto made = (*admin)->CreateTopic(topic_, kPartitions, 1, seconds(15));
+      auto made = (*admin)->CreateTopic(topic_, Orders::kPartitions, 1, seconds(15));
       if (!made) return made;
     }
     brokers_ = options.brokers;
     auto producer = consumer::Producer::Make(options, {{"linger.ms", "5"}});
     if (!producer) return tl::unexpected(producer.error());
     stream_.emplace(topic_, arguments_.seed, std::move(*producer));
-    Say(fmt::format("Kafka: {} at {}", mock_ ? "in this process" : "real broker", brokers_[0]));
     return {};
   }
 
   Outcome StartRedis() {
+    screen_.Say(fmt::format("starting {} Redis nodes, which hold the locks", kRedisNodes));
     for (int i = 0; i < kRedisNodes; ++i) {
       const auto folder = folder_.path() / fmt::format("redis-{}", i);
       std::filesystem::create_directories(folder);
@@ -163,11 +163,11 @@ class Demo {
     // It waits for the servers.
     Child init({"/proc/self/exe", "locks", "init", "--redis", redis_list_},
                folder_.path() / "locks-init");
-    if (init.Wait(seconds(20)) != 0) {
+    auto ended = WaitUntil("the Redis nodes answer", [&init] { return !init.Running(); });
+    if (ended && init.Wait(milliseconds(0)) != 0) {
       return Failure("locks init failed: " + init.Errors(), "is redis-server installed?");
     }
-    Say("Redis: 5 independent primaries at " + redis_list_);
-    return {};
+    return ended;
   }
 
   Outcome StartWorkers() {
@@ -177,11 +177,10 @@ class Demo {
     effects_ = std::move(*effects);
     const std::string file = folder_.path() / "demo.yaml";
     std::ofstream(file) << PipelineYaml();
+    screen_.Say(fmt::format("starting {} workers", arguments_.workers));
     team_.emplace(folder_.path(), file, arguments_.workers);
-    Say(fmt::format("{} workers, output {}", arguments_.workers,
-                    arguments_.postgres.empty() ? "SQLite" : "PostgreSQL"));
-    return WaitUntil("the workers join the group",
-                     [this] { return team_->SumRunning().partitions == kPartitions; })
+    return WaitUntil("the workers have joined Kafka's group",
+                     [this] { return team_->SumRunning().partitions == Orders::kPartitions; })
         .map([this] { started_ = steady_clock::now(); });
   }
 
@@ -202,7 +201,7 @@ class Demo {
         "  ttl: 3s\n"
         "  min_validity: 1s\n"
         "output:\n{}",
-        name_, brokers_[0], topic_, mock_ ? 4000 : 6000, redis_list_, effects_->OutputYaml());
+        name_, brokers_[0], topic_, mock_ ? 3000 : 6000, redis_list_, effects_->OutputYaml());
   }
 
   // --- the story's steps ---------------------------------------------------------------------
@@ -221,10 +220,11 @@ class Demo {
   }
 
   Outcome WaitForProcessed(std::size_t records) {
-    return WaitUntil(fmt::format("{} records are processed", records), [this, records] {
-      const Totals sum = team_->Sum();
-      return static_cast<std::size_t>(sum.processed + sum.skipped) >= records;
-    });
+    return WaitUntil(Grouped(static_cast<std::int64_t>(records)) + " records are done",
+                     [this, records] {
+                       const Totals sum = team_->Sum();
+                       return static_cast<std::size_t>(sum.processed + sum.skipped) >= records;
+                     });
   }
 
   // With the output locked, the workers take leases for what is produced meanwhile and cannot
@@ -248,8 +248,16 @@ class Demo {
     const auto victim = StrikeWhileHolding(produce_to, [this](int worker) { team_->Kill(worker); });
     if (!victim) return tl::unexpected(victim.error());
     ++killed_;
-    Say(fmt::format("killed worker-{} (SIGKILL) while it held leases", *victim + 1));
+    SayStruck("killed", "SIGKILL", *victim);
     return {};
+  }
+
+  // Not until they have the dead worker's partitions: the group takes seconds to notice that it is
+  // gone, and the freeze falls into them.
+  Outcome WaitUntilOthersGoOn() {
+    return WaitUntil("the others have gone on", [this, before = team_->SumRunning().processed] {
+      return team_->SumRunning().processed > before;
+    });
   }
 
   Outcome FreezeOne(std::size_t produce_to) {
@@ -258,16 +266,18 @@ class Demo {
         StrikeWhileHolding(produce_to, [this](int worker) { team_->Freeze(worker); });
     if (!victim) return tl::unexpected(victim.error());
     ++frozen_;
-    Say(fmt::format("froze worker-{} (SIGSTOP) while it held leases", *victim + 1));
-    auto taken = WaitUntil("others take the frozen worker's records over", [this, before] {
-      const Totals running = team_->SumRunning();
-      return team_->Sum().takeovers > before && running.partitions == kPartitions &&
-             running.lag == 0;
-    });
+    frozen_worker_ = *victim;
+    SayStruck("froze", "SIGSTOP", *victim);
+    auto taken = WaitUntil("Kafka's group gives both up, and others have taken their records over",
+                           [this, before] {
+                             const Totals running = team_->SumRunning();
+                             return team_->Sum().takeovers > before &&
+                                    running.partitions == Orders::kPartitions && running.lag == 0;
+                           });
     if (!taken) return taken;
     team_->Thaw(*victim);
-    Say(fmt::format("thawed worker-{}: its leases are over, and others have its records",
-                    *victim + 1));
+    screen_.Say(fmt::format("thawed worker-{}: its locks are over, and others have its records",
+                            *victim + 1));
     return {};
   }
 
@@ -276,14 +286,21 @@ class Demo {
       const Totals running = team_->SumRunning();
       const auto count = effects_->Count();
       return count && *count >= stream_->unique().size() && running.lag == 0 &&
-             running.commit_gap == 0 && running.partitions == kPartitions;
+             running.commit_gap == 0 && running.partitions == Orders::kPartitions;
     });
     if (!done) return done;
     seconds_ = std::chrono::duration<double>(steady_clock::now() - started_).count();
     team_->Look();
     sum_ = team_->Sum();
-    const std::string trouble = team_->StopAll(seconds(40));
-    return trouble.empty() ? Outcome() : Failure(trouble);
+    late_writes_ = team_->View()[static_cast<std::size_t>(frozen_worker_)].last.late_writes;
+    team_->Stop();
+    return WaitUntil("the workers have ended", [this] { return team_->Ended(); });
+  }
+
+  void SayStruck(const std::string& what, const std::string& signal, int worker) {
+    const WorkerView view = team_->View()[static_cast<std::size_t>(worker)];
+    screen_.Say(fmt::format("{} {} ({}) while it held {} locks", what, view.name, signal,
+                            Grouped(view.last.held)));
   }
 
   // --- watching ------------------------------------------------------------------------------
@@ -293,32 +310,35 @@ class Demo {
     for (;;) {
       if (team_) {
         team_->Look();
-        Show();
         if (const std::string trouble = team_->UnexpectedEnd(); !trouble.empty()) {
           return Failure(trouble);
         }
       }
-      if (condition()) return {};
+      const bool met = condition();
+      Show(met ? what : "waiting until " + what);
+      if (met) return {};
       if (steady_clock::now() >= end) return Failure("waited too long until " + what);
       const timespec pause{0, std::chrono::nanoseconds(kLookInterval).count()};
       if (sigtimedwait(&signals_, nullptr, &pause) > 0) return Failure("interrupted");
     }
   }
 
-  void Show() {
-    if (steady_clock::now() < next_line_) return;
-    next_line_ = steady_clock::now() + seconds(1);
-    const Totals sum = team_->Sum();
-    Say(
-        fmt::format("produced {}, done {}, skipped {}, in flight {}, contended {}, expired {}, "
-                    "fenced {}, lag {}",
-                    stream_->produced(), sum.processed, sum.skipped, team_->SumRunning().in_flight,
-                    sum.contended, sum.expired, sum.fenced, team_->SumRunning().lag));
-  }
-
-  static void Say(const std::string& line) {
-    std::printf("%s\n", line.c_str());
-    std::fflush(stdout);
+  void Show(const std::string& step) {
+    const auto now = steady_clock::now();
+    if (team_) {
+      picture_.workers = team_->View();
+      picture_.sum = team_->Sum();
+    }
+    if (effects_) picture_.rows = effects_->Count().value_or(picture_.rows);
+    if (now >= rate_from_ + seconds(1)) {
+      const double passed = std::chrono::duration<double>(now - rate_from_).count();
+      picture_.rows_per_second = static_cast<double>(picture_.rows - rate_rows_) / passed;
+      rate_from_ = now;
+      rate_rows_ = picture_.rows;
+    }
+    picture_.age = std::chrono::duration_cast<seconds>(now - began_);
+    picture_.step = step;
+    screen_.Show(picture_);
   }
 
   const DemoArguments arguments_;
@@ -332,9 +352,14 @@ class Demo {
   std::optional<Stream> stream_;
   std::unique_ptr<Effects> effects_;
   std::optional<Team> team_;  // after what it needs: ends first
-  int killed_ = 0, frozen_ = 0;
+  int killed_ = 0, frozen_ = 0, frozen_worker_ = 0;
+  std::int64_t late_writes_ = 0;
   Totals sum_;
-  steady_clock::time_point started_, next_line_;
+  Screen screen_;
+  Picture picture_;
+  const steady_clock::time_point began_ = steady_clock::now();
+  steady_clock::time_point started_, rate_from_ = began_;
+  std::size_t rate_rows_ = 0;
   double seconds_ = 0;
 };
 
@@ -362,13 +387,22 @@ int Demo::Audit() {
       {"fencing_rejected", sum_.fenced},
       {"dedupe_skipped", sum_.skipped},
       {"records_per_second", std::llround(static_cast<double>(stream_->produced()) / seconds_)}};
+  screen_.Keep();
+  screen_.Say("");
+  for (const std::string& words : WordsOf({.orders = stream_->unique().size(),
+                                  .lost = lost,
+                                  .doubled = duplicated,
+                                  .foreign = foreign,
+                                  .late_writes = late_writes_})) {
+    screen_.Say(words);
+  }
   std::string trouble;
   if (lost + duplicated + foreign > 0) trouble = "the effects are not exactly the unique ids";
   if (sum_.takeovers == 0) trouble = "no lease was taken over: nothing was shown";
   if (sum_.skipped == 0) trouble = "no duplicate was skipped: nothing was shown";
   if (sum_.violations > 0) trouble = "a worker counted an invariant violation";
   if (!trouble.empty()) PrintError("demo: " + trouble);
-  std::printf("%s\n", summary.dump().c_str());
+  screen_.Say(summary.dump());
   return trouble.empty() ? kOk : kFailed;
 }
 
