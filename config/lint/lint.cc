@@ -74,13 +74,13 @@ void LintOneChild(const Values& values, const Key& section, Findings& findings) 
 // The file alone does not tell the store's max_ttl; a worker that may not lock for so long is not
 // ready, and says so.
 void LintTtl(const Values& values, Findings& findings) {
-  const locking::LockOptions& lock = values.options().lock.lock;
-  if (lock.ttl <= lock.max_ttl) return;
-  const std::string ttl = DurationText(lock.ttl);
+  const Milliseconds ttl = values.options().lock.lock.ttl;
+  const Milliseconds usual = locking::LockOptions().max_ttl;
+  if (ttl <= usual) return;
   findings.Warning(values.ValuePlace("lock.ttl"), "ttl",
-                   "lock.ttl ({}) is above {}, the max_ttl of a lock store unless it was made with "
-                   "`fencepost locks init --max-ttl {}` or more",
-                   ttl, DurationText(lock.max_ttl), ttl);
+                   "lock.ttl ({0}) is above {1}, the max_ttl of a lock store unless it was made by "
+                   "this pipeline or with `fencepost locks init --max-ttl {0}` or more",
+                   DurationText(ttl), DurationText(usual));
 }
 
 void LintRememberDone(const Values& values, Findings& findings) {

@@ -1,5 +1,6 @@
 #include "config/read/defaults.h"
 
+#include <algorithm>
 #include <variant>
 
 namespace fencepost::config {
@@ -14,7 +15,9 @@ void FillIn(const Values& values, PipelineOptions& o) {
   if (!values.Given("on_bad_record") && o.dead_letter) o.on_bad_record = conflict;
   const bool marks_decide = !HasLedger(o) && !SharesLocks(o);
   o.lock.lock.contact = marks_decide ? locking::Contact::kAll : locking::Contact::kQuorum;
-  o.lock.lock.remember_done = values.Duration("lock.remember_done");  // the lock's own is less
+  o.lock.lock.quarantine = !LedgerDecides(o);
+  o.lock.lock.max_ttl = std::max(o.lock.lock.max_ttl, o.lock.lock.ttl);  // of a new store
+  o.lock.lock.remember_done = values.Duration("lock.remember_done");     // the lock's own is less
   auto* const kafka = std::get_if<consumer::KafkaOutputOptions>(&o.output);
   if (kafka == nullptr) return;
   o.processing.order = consumer::Order::kPartition;

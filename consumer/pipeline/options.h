@@ -1,6 +1,7 @@
 // Everything a pipeline file can say, as plain values; config/ fills them, consumer/ works by them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -364,6 +365,29 @@ struct PipelineOptions {
     return dead_letter ? dead_letter->max_consecutive : kMostInARow;
   }
 };
+
+// Whether the output writes fencing tokens, which come in order by the lock alone.
+inline bool WritesTokens(const OutputOptions& output) {
+  const auto is_token = [](const Selector& s) { return s.kind == Selector::Kind::kToken; };
+  const auto writes = [&](const auto& o) {
+    bool any = false;
+    if constexpr (requires { o.columns; }) {
+      any = std::ranges::any_of(o.columns, is_token, &Column::selector);
+    }
+    if constexpr (requires { o.rules; }) any |= o.rules.fence_by && is_token(*o.rules.fence_by);
+    if constexpr (requires { o.args; }) any |= std::ranges::any_of(o.args, is_token);
+    return any;
+  };
+  return std::visit(writes, output);
+}
+
+// The ledger alone decides what takes effect, and the lock only spares double work: a lock node may
+// forget, evict or fail over.
+inline bool LedgerDecides(const PipelineOptions& options) {
+  return options.output.index() != 0 && FinalityOf(options.output) == Finality::kLedger &&
+         !WritesTokens(options.output) &&
+         (!options.handler.outside() || options.handler.idempotent);
+}
 
 // So many neighbouring offsets of a partition share a lock: lock.block, where the record's identity
 // is its position and the write decides. 1: each record has its own.

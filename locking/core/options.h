@@ -35,6 +35,10 @@ struct LockOptions {
   Millis node_timeout{200};    // a call to one node
   Millis remember_done{300'000};  // how long a name stays done; at least max_ttl + 2 × max_skew
   Millis max_ttl{30'000};  // only for a store that is created; afterwards the store's own counts
+  // false: something else than the lock makes each effect single, as a ledger does. Then a node
+  // that may have forgotten leases counts at once, one that may evict them is a warning, and a
+  // store of one node need not say its run_id and role: it may be a managed one that fails over.
+  bool quarantine = true;
 
   Contact contact = Contact::kQuorum;
   // Up to so many locks at once (waited for, held, being given back) an acquire goes to all nodes:

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::locking {
 namespace {
@@ -100,7 +101,8 @@ std::size_t LockCore::TakeBatch(NodeIndex node, std::vector<Op>& out) {
   return taken;
 }
 
-void LockCore::HandleReply(NodeIndex node, const Reply& reply, Now now) {
+void LockCore::HandleReply(NodeIndex node, Reply reply, Now now) {
+  if (!options_.quarantine || Planted("quarantine_is_never_heeded")) reply.quarantined = false;
   const std::uint32_t index = reply.lock.slot;
   FENCEPOST_CHECK(slots_.Has(reply.lock) && slots_[index].outstanding > 0,
                   "a reply without its operation");

@@ -252,7 +252,7 @@ class LockCore {
   void End(std::uint32_t index);
   LockEvent& Emit(std::uint32_t index, LockEvent::Kind kind);
   Nonce DrawNonce();
-  void HandleReply(NodeIndex node, const Reply& reply, Now now);
+  void HandleReply(NodeIndex node, Reply reply, Now now);
   void CheckClock(Now now);
   [[nodiscard]] NodeSet OpenNodes() const;  // those that can be asked
 

@@ -263,7 +263,7 @@ void LockCore::OnWon(std::uint32_t index, Now now) {
   observer_->OnHeld(1);
   LockEvent& event = Emit(index, LockEvent::Kind::kLeased);
   event.takeover = attempt.takeover;
-  if (slot.token <= attempt.rival_seen) {  // 2: the nodes forgot a floor
+  if (slot.token <= attempt.rival_seen && options_.quarantine) {  // 2: the nodes forgot a floor
     event.broken = Invariant::kTokenRegressed;
     event.rival = attempt.rival_seen;
     observer_->OnInvariant(Invariant::kTokenRegressed);

@@ -59,7 +59,7 @@ void LockCore::Lose(std::uint32_t index, LossReason reason, Now now, Token rival
   LockEvent& event = Emit(index, LockEvent::Kind::kLost);
   event.loss = reason;
   event.ended = std::min(now.boot, slot.valid_until);
-  if (rival && in_time) {
+  if (rival && in_time && options_.quarantine) {
     event.broken = Invariant::kDoubleGrant;
     event.rival = rival;
     observer_->OnInvariant(Invariant::kDoubleGrant);

@@ -57,25 +57,29 @@ void Store::OnConnected(NodeIndex index, const NodeInfo& info, Now now) {
   node.policy = info.maxmemory_policy;
   node.role = info.role;
   node.mode = info.mode;
+  if (!options_.quarantine && size() == 1) {  // nothing rests on what its INFO leaves out
+    if (!IsRunId(node.run_id)) node.run_id.assign(kRunIdSize, '0');
+    if (node.role.empty()) node.role = "master";
+  }
   Learn(node, info.sentinel, info.call);
   if (was_probe && node.probe_confirms) node.confirmed = node.snapshot == node.raw;
   node.probe_confirms = false;
 
-  const bool changed = !node.last_run_id.empty() && node.last_run_id != info.run_id;
+  const bool changed = !node.last_run_id.empty() && node.last_run_id != node.run_id;
   const bool restarted_unseen = node.sentinel && node.sentinel->complete && Fits(*node.sentinel) &&
-                                node.sentinel->run_id != info.run_id;
-  if ((changed || restarted_unseen) && node.counted_run_id != info.run_id) {
-    node.counted_run_id = info.run_id;
+                                node.sentinel->run_id != node.run_id;
+  if ((changed || restarted_unseen) && node.counted_run_id != node.run_id) {
+    node.counted_run_id = node.run_id;
     observer_->OnRestartDetected(index);
   }
   if (changed) {  // the quarantine that follows a restart covers what its clock did meanwhile
     node.clock.Forget();
     node.stepped.reset();
   }
-  node.last_run_id = info.run_id;
+  node.last_run_id = node.run_id;
   ObserveClock(index, info.call);
   // It evicts, or has another's data: it may have forgotten, and comes back in quarantine.
-  const bool forgets = info.role != "master" || info.maxmemory_policy != "noeviction";
+  const bool forgets = node.role != "master" || node.policy != "noeviction";
   if (forgets) {
     node.stepped = info.call.node_time;
     node.by_clock = false;

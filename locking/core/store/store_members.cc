@@ -53,21 +53,27 @@ void Store::FindRefusals() {
     if (!node.connected || !node.read) continue;
     if (!IsRunId(node.run_id)) {
       SetProblem(i, true, "bad_run_id", "INFO shows no run_id of 40 characters",
-                 "use a Redis server from version 7 on");
+                 "use a Redis server from version 7 on, and grant +info");
     } else if (node.role != "master") {
       SetProblem(i, true, "not_a_primary", fmt::format("its role is '{}'", node.role),
                  "list independent primaries; a replica forgets locks at a failover");
     } else if (node.mode == "cluster") {
       SetProblem(i, true, "cluster_node", "it is part of a Redis Cluster (cluster_enabled:1)",
                  "list independent primaries, which have cluster-enabled no");
-    } else if (node.policy != "noeviction" && !Planted("evicting_node_counts")) {
-      SetProblem(i, true, "eviction_policy",
-                 fmt::format("its maxmemory-policy is '{}', which evicts live locks", node.policy),
-                 "CONFIG SET maxmemory-policy noeviction, and in its redis.conf");
     } else if (node.raw && !node.sentinel && creation_ != StoreCreation::kForced) {
       SetProblem(i, true, "bad_sentinel",
                  fmt::format("the value of {} is no sentinel", kSentinelKey),
                  "find who wrote it; DEL it, and the node is put in quarantine and repaired");
+    } else if (node.policy != "noeviction" && !Planted("evicting_node_counts")) {
+      SetProblem(i, options_.quarantine, "eviction_policy",
+                 node.policy.empty() ? "INFO does not show its maxmemory-policy"
+                                     : fmt::format("its maxmemory-policy is '{}', which evicts "
+                                                   "live locks",
+                                                   node.policy),
+                 options_.quarantine
+                     ? "CONFIG SET maxmemory-policy noeviction, and in its redis.conf"
+                     : "the ledger decides, so it counts; each lock that it evicts may cost "
+                       "double work: noeviction is better");
     }
     node.unfit = node.blocks;
     for (NodeIndex j = 0; j < size(); ++j) {
@@ -220,9 +226,11 @@ void Store::DecideWhichCount() {
   for (Node& node : nodes_) {
     // What was read may be relied on for as long as a node that was admitted since cannot count.
     const bool fresh = now_.boot - node.raw_call.sent_at <= QuarantineTime();
-    node.open = Belongs(node) && node.sentinel->run_id == node.run_id && fresh;
+    node.open =
+        Belongs(node) && fresh && (node.sentinel->run_id == node.run_id || !options_.quarantine);
     const std::optional<Instant> end = QuarantineEnd(node);
-    node.quarantined = node.open && (node.stepped || (end && *end > now_.boot));
+    const bool forgot = node.stepped || (end && *end > now_.boot);
+    node.quarantined = node.open && forgot && options_.quarantine;
     if (!node.quarantined) node.clock_quarantine = false;
     const bool clock = (node.stepped && node.by_clock) || node.clock_quarantine;
     by_clock = by_clock || (node.open && clock);
