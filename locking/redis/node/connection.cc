@@ -50,8 +50,10 @@ NodeSession::Step Connection::OnStep(Step step) {
 
 void Connection::BeginProbe() { Sent(Request::kProbe, probe_.Begin(pump_.out())); }
 
-void Connection::FinishProbe() {
+NodeSession::Step Connection::FinishProbe() {
   NodeInfo& info = probe_.info();
+  if (!not_primary_.empty()) info.role = "slave";  // it has just answered as one
+  if (info.role == "slave") return LeaveReplica();
   const NodeSession::Back back = session_.Up(now_.boot);
   if (back.reconnect) client_.OnReconnect();
   if (back.newly_up) away_ = {};
@@ -59,19 +61,34 @@ void Connection::FinishProbe() {
     client_.OnNote(Severity::kInfo, "redis_node_back",
                    fmt::format("{}: the lock node answers again", options_.address.text));
   }
-  replica_seen_ = false;
   plain_.OnSentinel(info.sentinel);
   client_.OnConnected(info, now_);
-  if (batch_.Active() && client_.Open()) return SendBatch();
+  if (batch_.Active() && client_.Open()) {
+    SendBatch();
+    return Step::kWait;
+  }
   HandBack(ReplyCode::kConnection);
   BecomeIdle();
+  return Step::kWait;
+}
+
+// The primary may be at another address of the name by now. The store is told: what this one has is
+// another's, should it be a primary again.
+NodeSession::Step Connection::LeaveReplica() {
+  client_.OnConnected(probe_.info(), now_);
+  if (!session_.up()) client_.OnDisconnected(now_);
+  const std::string said = std::exchange(not_primary_, "");
+  if (!said.empty()) return session_.FailBy(said, now_.boot);
+  const NodeError replica = ReadNodeError("READONLY");
+  return session_.Fail({replica.reason, "its role is 'slave'", replica.hint, replica.away},
+                       now_.boot);
 }
 
 // --- sending -------------------------------------------------------------------------------------
 
 void Connection::Pump() {
   if (session_.stage() != NodeSession::Stage::kReady) return;
-  const bool probe = replica_seen_;
+  const bool probe = !not_primary_.empty();
   std::optional<StoreCommand> command;
   if (!probe) command = client_.TakeCommand();
   if (!probe && !command && (!client_.Open() || client_.TakeBatch(batch_.ops()) == 0)) return;
@@ -106,21 +123,29 @@ void Connection::Sent(Request request, std::size_t answers) {
 NodeSession::Step Connection::OnAnswer(const redisReply& reply) {
   switch (request_) {
     case Request::kProbe:
-      if (reply.type == REDIS_REPLY_ERROR) return session_.FailBy(TextOf(reply), now_.boot);
-      if (!probe_.OnAnswer(reply)) {
-        return session_.Fail(
-            {CommandError::kOther, "INFO, TIME or GET was not answered as Redis does", ""},
-            now_.boot);
-      }
-      probe_.info().call.sent_at = sent_at_;
-      probe_.info().call.received_at = now_.boot;
-      break;
+      return OnProbeAnswer(reply);
     case Request::kWrite:
       return OnWriteAnswer(reply);
     case Request::kBatch:
       OnBatchAnswer(reply);
       break;
   }
+  return Step::kWait;
+}
+
+NodeSession::Step Connection::OnProbeAnswer(const redisReply& reply) {
+  if (reply.type == REDIS_REPLY_ERROR) {
+    const NodeError error = ReadNodeError(TextOf(reply));
+    const bool not_primary = error.kind == NodeErrorKind::kNotPrimary;
+    const bool may_refuse = not_primary || (probe_.AsksInfo() && !options_.lock.quarantine);
+    if (!may_refuse || !probe_.OnRefusal()) return session_.FailBy(TextOf(reply), now_.boot);
+    if (not_primary) not_primary_ = error.text;
+  } else if (!probe_.OnAnswer(reply)) {
+    return session_.Fail(
+        {CommandError::kOther, "INFO, TIME or GET was not answered as Redis does", ""}, now_.boot);
+  }
+  probe_.info().call.sent_at = sent_at_;
+  probe_.info().call.received_at = now_.boot;
   return Step::kWait;
 }
 
@@ -142,8 +167,7 @@ NodeSession::Step Connection::OnWriteAnswer(const redisReply& reply) {
 NodeSession::Step Connection::OnAllAnswers() {
   switch (request_) {
     case Request::kProbe:
-      FinishProbe();
-      break;
+      return FinishProbe();
     case Request::kWrite:
       if (std::exchange(write_refused_, false)) return session_.Prepare(pump_.out());
       BecomeIdle();
@@ -226,7 +250,6 @@ void Connection::OnBatchError(std::string_view text) {
     return;
   }
   batch_.OnError(ReplyCode::kError);
-  if (error.kind == NodeErrorKind::kReplica) replica_seen_ = true;
   OnRefusal(error.text, error);
 }
 
@@ -254,6 +277,7 @@ void Connection::HandBack(ReplyCode rest) {
 
 void Connection::OnRefusal(std::string_view text, const NodeError& error) {
   client_.OnCommandError(error.reason);
+  if (error.kind == NodeErrorKind::kNotPrimary) not_primary_ = error.text;
   refusal_ = fmt::format("the lock node refuses calls: {}{}{}", text,
                          error.hint.empty() ? "" : "; ", error.hint);
   refused_at_ = now_.boot;
@@ -279,6 +303,7 @@ void Connection::Stall() {
 void Connection::Close() {
   plain_.Forget();
   refusal_.clear();
+  not_primary_.clear();
   const SessionFailure& failure = session_.failure();
   client_.OnCommandError(failure.reason);
   away_ = {failure.away, failure.Text()};

@@ -100,12 +100,14 @@ class Connection final : private SessionPump::User {
   void Sent(Request request, std::size_t answers);
 
   Step OnAnswer(const redisReply& reply);
+  Step OnProbeAnswer(const redisReply& reply);
   void OnBatchAnswer(const redisReply& reply);
   void OnPlainAnswers();
   void OnBatchError(std::string_view text);
   Step OnWriteAnswer(const redisReply& reply);
   Step OnAllAnswers();
-  void FinishProbe();
+  Step FinishProbe();
+  Step LeaveReplica();
   Step FinishBatch();
   void HandBack(ReplyCode rest);
   void BecomeIdle();
@@ -128,7 +130,7 @@ class Connection final : private SessionPump::User {
   bool write_refused_ = false;  // the node lacks the script: the store is asked again after a probe
   bool no_scripts_ = false;     // in this batch
   bool wiped_ = false;          // in this batch: reported once
-  bool replica_seen_ = false;   // probe before the next batch
+  std::string not_primary_;     // what the node said of it: probe before the next batch
 
   NodeUnavailable away_;
   NoteLimit<CommandError> refusal_notes_;  // of calls, by the kind of refusal

@@ -33,7 +33,8 @@ constexpr std::string_view kCluster =
     "the node is part of a Redis Cluster (cluster_enabled:1); list independent primaries in "
     "lock.redis.nodes";
 constexpr std::string_view kUsePrimary =
-    "the node is a replica; list independent primaries in lock.redis.nodes";
+    "the node is a replica: its name is looked up again, until it is a primary; list independent "
+    "primaries in lock.redis.nodes";
 
 // Redis words the same error differently depending on where it occurs (in a script, at AUTH, …).
 constexpr Known kKnown[] = {
@@ -60,12 +61,12 @@ constexpr Known kKnown[] = {
     {"ASK ", true, kOther, CommandError::kOther, kCluster},
     {"CROSSSLOT", true, kOther, CommandError::kOther, kCluster},
     {"CLUSTERDOWN", true, kOther, CommandError::kOther, kCluster},
-    {"READONLY", true, NodeErrorKind::kReplica, CommandError::kReadonly, kUsePrimary,
+    {"READONLY", true, NodeErrorKind::kNotPrimary, CommandError::kReadonly, kUsePrimary,
      UnavailableReason::kReplica},
-    {"MASTERDOWN", true, NodeErrorKind::kReplica, CommandError::kOther, kUsePrimary,
+    {"MASTERDOWN", true, NodeErrorKind::kNotPrimary, CommandError::kOther, kUsePrimary,
      UnavailableReason::kReplica},
-    {"LOADING", true, kOther, CommandError::kOther, "the node loads its data; it is retried",
-     UnavailableReason::kLoading},
+    {"LOADING", true, NodeErrorKind::kNotPrimary, CommandError::kOther,
+     "the node loads its data; it is retried", UnavailableReason::kLoading},
     {"MISCONF", true, kOther, CommandError::kOther, "the node cannot save to disk; see its log"},
 };
 

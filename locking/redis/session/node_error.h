@@ -11,7 +11,7 @@
 
 namespace fencepost::locking {
 
-enum class NodeErrorKind : std::uint8_t { kNoSentinel, kNoScript, kReplica, kOther };
+enum class NodeErrorKind : std::uint8_t { kNoSentinel, kNoScript, kNotPrimary, kOther };
 
 struct NodeError {
   NodeErrorKind kind = NodeErrorKind::kOther;

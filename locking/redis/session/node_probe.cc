@@ -62,21 +62,19 @@ std::size_t Probe::Begin(std::string& out) {
 
 bool Probe::OnAnswer(const redisReply& reply) {
   const int question = answered_++;
-  if (question == 3) {
+  if (question == kTime) {
     const auto time = TimeOf(reply);
     if (time) info_.call.node_time = *time;
     return time.has_value();
   }
-  if (question == 4 && reply.type == REDIS_REPLY_NIL) return true;
+  if (question > kTime && reply.type == REDIS_REPLY_NIL) return true;
   if (!IsText(reply)) return false;
   const std::string_view text = TextOf(reply);
   if (question == 0) {
     InfoFields fields = FieldsOf(text);
     info_.run_id = fields["run_id"];
     info_.mode = fields["redis_mode"];
-    return !info_.run_id.empty();
-  }
-  if (question == 1) {
+  } else if (question == 1) {
     info_.maxmemory_policy = FieldsOf(text)["maxmemory_policy"];
   } else if (question == 2) {
     info_.role = FieldsOf(text)["role"];

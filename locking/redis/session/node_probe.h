@@ -30,9 +30,14 @@ class Probe {
   std::size_t Begin(std::string& out);
   // The next answer, which is no error. False: it is not what was asked for.
   bool OnAnswer(const redisReply& reply);
+  // The next answer is an error. False: the node cannot be known without it.
+  bool OnRefusal() { return answered_++ != kTime; }
+  [[nodiscard]] bool AsksInfo() const { return answered_ < kTime; }
   NodeInfo& info() { return info_; }  // complete but for the times of `call`
 
  private:
+  static constexpr int kTime = 3;  // INFO comes before it, the sentinel behind it
+
   int answered_ = 0;
   NodeInfo info_;
 };

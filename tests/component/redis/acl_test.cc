@@ -31,6 +31,29 @@ std::vector<std::string> Rights(int line) {
   return rights;
 }
 
+// A managed one may refuse what is called dangerous, INFO among it, and have no CONFIG.
+TEST(ManagedNode, ThatRefusesInfoIsGoodEnoughWhereALedgerDecides) {
+  for (const char* refuses : {"user app on >pw ~* &* +@all -@admin -@dangerous",
+                              "rename-command INFO \"\"\nrename-command CONFIG \"\"\n"
+                              "user app on >pw ~* &* +@all"}) {
+    RedisServer server({.config = {refuses}});
+    for (const bool decides : {true, false}) {
+      ConnectionHarness harness(fmt::format("redis://{}", server.address()));
+      harness.options.username = "app";
+      harness.options.password = "pw";
+      harness.options.lock.quarantine = !decides;
+      harness.Start();
+      const ScriptedClient& client = harness.client;
+      ASSERT_TRUE(harness.RunUntil([&] { return !client.infos.empty() || !client.notes.empty(); },
+                                   "an answer"));
+      EXPECT_EQ(client.infos.empty(), !decides) << refuses;
+      if (decides) {
+        EXPECT_EQ(client.infos[0].run_id + client.infos[0].role, "");
+      }
+    }
+  }
+}
+
 class AclTest : public ::testing::Test {
  protected:
   void Grant(const std::vector<std::string>& rights) {

@@ -68,6 +68,37 @@ TEST_F(NameTest, IsLookedUpAgainAtEveryConnectSoThatANodeMayMove) {
   EXPECT_GE(asked, 2);
 }
 
+// As it does after a failover. The node says so when it is looked at, or when a lock is asked for;
+// one that has lost its primary refuses to be read, too.
+TEST_F(NameTest, IsLookedUpAgainWhereItsNodeHasBecomeAReplica) {
+  const auto second = On("127.0.0.2");
+  std::string address;
+  KnowAs([&](const std::string&, const std::string& port) -> LookedUp {
+    return TcpEndpoints{At(address, std::stoi(port))};
+  });
+  const auto look = [&] { client.commands.emplace_back(); };
+  const auto ask = [&] { client.Queue(OpKind::kAcquire, 1); };
+  for (const auto& [serves, notice] :
+       {std::pair("yes", std::function<void()>(look)), std::pair("yes", std::function<void()>(ask)),
+        std::pair("no", std::function<void()>(look)),
+        std::pair("no", std::function<void()>(ask))}) {
+    address = "127.0.0.1";
+    client.infos.clear();
+    harness.Start();
+    ASSERT_TRUE(harness.RunUntilConnected());
+    address = "127.0.0.2";
+    first.Command({"CONFIG", "SET", "replica-serve-stale-data", serves});
+    first.Command({"REPLICAOF", "127.0.0.1", std::to_string(FreePort())});
+    notice();
+    ASSERT_TRUE(harness.RunUntil([&] { return client.infos.size() == 3; }, "the other node"));
+    EXPECT_EQ(client.infos[1].role, "slave") << "the store is told";
+    EXPECT_EQ(client.infos[2].role, "master");
+    EXPECT_NE(client.infos[1].run_id, client.infos[2].run_id);
+    EXPECT_TRUE(client.Open());
+    first.Command({"REPLICAOF", "NO", "ONE"});
+  }
+}
+
 TEST_F(NameTest, MayHaveSeveralAddressesOfWhichOneAnswers) {
   KnowAs([](const std::string&, const std::string& port) -> LookedUp {
     return TcpEndpoints{At("127.0.0.9", std::stoi(port)), At("127.0.0.1", std::stoi(port))};
