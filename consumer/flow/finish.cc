@@ -61,10 +61,10 @@ void Flow::Block(InFlight& in, Error error, Now now) {
   AdvanceWatermark(partition, now);
 }
 
-// What it holds counts against max_in_flight_bytes: the record, what a handler made of it, and its
-// dead letter.
+// What it holds counts against max_in_flight_bytes: the record, an id that is stored as its digest,
+// what a handler made of it, and its dead letter.
 void Flow::UpdateBytes(InFlight& in) {
-  std::uint64_t bytes = in.record.Bytes() + SizeOf(in.values);
+  std::uint64_t bytes = in.record.Bytes() + in.identity.whole.size() + SizeOf(in.values);
   if (in.letter != nullptr) bytes += in.letter->error.size() + sizeof(DeadLetter);
   backpressure_.OnBytes(*in.assignment, std::exchange(in.bytes, bytes), bytes);
 }

@@ -98,6 +98,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
                                    .cluster = identifier_->cluster_id(),
                                    .origin = in.identity.origin ? &*in.identity.origin : nullptr,
                                    .record_id = in.identity.id,
+                                   .whole_id = in.identity.whole,
                                    .in_place = in.identity.in_place,
                                    .start = in.assignment->start,
                                    .token = TokenOf(in),

@@ -15,6 +15,7 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr std::size_t kMaxIdBytes = 512;
+constexpr std::string_view kDigest = "sha256:";
 
 bool StoredAsItIs(std::string_view id) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
@@ -26,7 +27,7 @@ bool StoredAsItIs(std::string_view id) {
 
 std::string StoredId(std::string_view id) {
   if (StoredAsItIs(id)) return std::string(id);
-  return "sha256:" + Sha256Hex(id);
+  return std::string(kDigest).append(Sha256Hex(id));
 }
 
 std::string LockName(std::string_view pipeline, std::string_view stored_id) {
@@ -75,9 +76,18 @@ tl::expected<void, std::string> Identifier::AppendParts(std::string& id) {
   return {};
 }
 
+// Of a replay, whose header has the stored form: its own parts, where they have that digest.
+void Identifier::FindWhole(Identity& out) {
+  if (rule_.ByPosition() || !out.id.starts_with(kDigest)) return;
+  if (!AppendParts(out.whole) || StoredAsItIs(out.whole) || StoredId(out.whole) != out.id) {
+    out.whole.clear();
+  }
+}
+
 tl::expected<void, std::string> Identifier::Identify(const Record& record,
                                                      const TopicPartition& where, Identity& out) {
   out.id.clear();
+  out.whole.clear();
   out.in_place = false;
   out.origin.reset();
   if (record.encoded != nullptr && !record.encoded->problem.empty()) {
@@ -99,13 +109,17 @@ tl::expected<void, std::string> Identifier::Identify(const Record& record,
                       dead_letter_header::kRecordId));
     }
     out.id.assign(*replayed);
+    FindWhole(out);
   } else if (rule_.ByPosition()) {
     AppendPosition(where, record.offset, out.id);
     out.in_place = true;
   } else if (const auto found = AppendParts(out.id); !found) {
     return found;
   }
-  if (!StoredAsItIs(out.id)) out.id = StoredId(out.id);
+  if (!StoredAsItIs(out.id)) {
+    out.whole.swap(out.id);
+    out.id = StoredId(out.whole);
+  }
   const auto content = content_.Of(record, context.origin, evaluator_);
   if (!content) return tl::unexpected("no content to compare (id_content): " + content.error());
   out.crc = *content;

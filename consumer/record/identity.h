@@ -1,7 +1,7 @@
 // Who a record is: its id, as the business means it, and a checksum of its content.
 // Ids are bytes; one that is not valid UTF-8, holds control characters (bytes below 0x20, 0x7f), or
-// is longer than 512 bytes is stored as "sha256:HEX" everywhere. Not thread-safe (holds an
-// Evaluator).
+// is longer than 512 bytes is stored as "sha256:HEX" everywhere, and only the selector record_id
+// gives it as it is. Not thread-safe (holds an Evaluator).
 #pragma once
 
 #include <optional>
@@ -20,6 +20,7 @@ namespace fencepost::consumer {
 
 struct Identity {
   std::string id;                      // as stored
+  std::string whole;                   // where that is a digest: the id itself
   locking::ContentCrc crc = 0;         // of its content
   bool in_place = false;               // the id is the position where the record was read
   std::optional<ReplayOrigin> origin;  // of an accepted replay, where its headers say it
@@ -52,6 +53,7 @@ class Identifier {
 
   void AppendPosition(const TopicPartition& where, Offset offset, std::string& id);
   tl::expected<void, std::string> AppendParts(std::string& id);
+  void FindWhole(Identity& out);
 
   IdentityRule rule_;
   ContentDigest content_;

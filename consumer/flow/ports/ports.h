@@ -96,6 +96,7 @@ struct WriteItem {
   std::string_view cluster{};            // the id of the Kafka cluster that it was read from
   const ReplayOrigin* origin = nullptr;  // of an accepted replay
   std::string_view record_id;            // as stored
+  std::string_view whole_id{};           // Identity::whole
   bool in_place = false;                 // it is the position where the record was read
   Offset start = 0;                      // where the group went on when the partition was assigned
   locking::Token token;

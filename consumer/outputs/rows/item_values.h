@@ -35,7 +35,7 @@ inline RecordContext ContextOf(const WriteItem& item, std::string_view worker,
   return {.record = item.record,
           .where = item.where,
           .origin = item.origin,
-          .record_id = item.record_id,
+          .record_id = item.whole_id.empty() ? item.record_id : item.whole_id,
           .token = item.token.value(),
           .worker = worker,
           .value = item.values == nullptr ? nullptr : &value};

@@ -36,7 +36,8 @@ selector that finds nothing makes the record bad; one that ends in `?` gives nul
 JSON and is [not exactly one document](../consumer/json/README.md#what-is-json) is bad, too. Numbers
 keep their digits (123, 123.0 and 1.23e2 are three ids, 123 and "123" are one), strings come
 unescaped, objects and arrays as JSON text. An id of several selectors is their texts joined by `/`,
-with `~` and `/` inside them as `~0` and `~1`.
+with `~` and `/` inside them as `~0` and `~1`. `record_id` is the id itself; ledger, lock nodes and
+handlers have `sha256:HEX` of one over 512 bytes, not in UTF-8, or with control characters.
 
 ## The keys of a first pipeline
 ```yaml

@@ -44,6 +44,15 @@ TEST(JsonLines, WithoutColumnsALineIsTheWholeRecord) {
             R"("timestamp":1700000000123,"key":null,"value":null,"headers":{}})");
 }
 
+TEST(JsonLines, HaveTheIdItselfWhereItIsStoredAsItsDigest) {
+  const Batch batch{{.id = "sha256:00"}};
+  std::vector<WriteItem> items = batch.items();
+  items[0].whole_id = "a\tb";
+  JsonLines lines(Columns({{"x", "record_id"}}), "w");
+  std::vector<WriteOutcome> outcomes(1);
+  EXPECT_EQ(lines.Fill(items, outcomes), "{\"x\":\"a\\tb\"}\n");
+}
+
 TEST(JsonLines, BehindARefusedRecordHaveNoneOfItsChain) {
   const Batch batch{{.id = "a", .value = "{}"},
                     {.id = "b", .value = R"({"x":1})"},

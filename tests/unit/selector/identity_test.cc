@@ -192,6 +192,30 @@ TEST(StoredId, KeepsCleanIdsAndHashesTheOthers) {
   }
 }
 
+TEST(Identity, KeepsTheIdItselfWhereItIsStoredAsItsDigest) {
+  const std::string tab = "a\tb";
+  const std::string stored = StoredId(tab);
+  struct Row {
+    const char* value;
+    std::string replay, id, whole;
+  };
+  const Row rows[] = {
+      {R"({"id":"o-1"})", "", "o-1", ""},        {R"({"id":"a\tb"})", "", stored, tab},
+      {R"({"id":"a\tb"})", stored, stored, tab}, {R"({"id":"another"})", stored, stored, ""},
+      {R"({"id":"a\nb"})", stored, stored, ""},  {R"({})", stored, stored, ""},
+      {R"({"id":"o-1"})", "o-2", "o-2", ""},
+  };
+  for (const Row& row : rows) {
+    Record record;
+    record.value = row.value;
+    if (!row.replay.empty()) record.headers = {{"fencepost-record-id", row.replay}};
+    const Identity found =
+        Of({.record_id = Selectors({"json:/id"}), .accept_replay_ids = true}, record);
+    EXPECT_EQ(found.id, row.id) << row.value;
+    EXPECT_EQ(found.whole, row.whole) << row.value << " " << row.replay;
+  }
+}
+
 TEST(LockName, PutsThePipelineIntoBraces) {
   EXPECT_EQ(LockName("orders", "o-17"), "fencepost:{orders}:o-17");
 }
