@@ -88,13 +88,18 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
 }
 
 // The write does not decide. A mark is written only after the effect is final (PROTOCOL.md, 10), so
-// what it says is believed at once.
+// what it says is believed at once. One of other content is no conflict with a record that makes no
+// row: a handler without effects is called to find out.
 void Flow::SkipDone(InFlight& in, Now now) {
-  if (MarkIsOfOtherContent(in.unit->done_crc(), in.identity.crc)) {
-    const std::string what = "its DONE mark is of other content";
-    return OnConflict(in, what, what, now);
+  if (!MarkIsOfOtherContent(in.unit->done_crc(), in.identity.crc)) {
+    return OnSkipped(in, DedupeSource::kLock, now);
   }
-  OnSkipped(in, DedupeSource::kLock, now);
+  if (traits_.handler && !traits_.outside && in.letter == nullptr) {
+    if (!in.handled) return WaitForTurn(in);
+    if (in.values.empty()) return JoinWrites(in);
+  }
+  const std::string what = "its DONE mark is of other content";
+  OnConflict(in, what, what, now);
 }
 
 // It is the first of its chain, under a valid lease. If not, it is locked again.

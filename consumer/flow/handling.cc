@@ -189,7 +189,7 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
       locks_.LeaveInvalid(in, now);  // what it answered does not count
       --in.attempts;
     } else if (answer.result) {
-      OnSucceeded(in, std::move(*answer.result));
+      OnSucceeded(in, std::move(*answer.result), now);
     } else {
       OnFailed(in, std::move(answer.result.error()), answer.id, probe, now);
     }
@@ -197,12 +197,13 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
   Step(now);
 }
 
-void Flow::OnSucceeded(InFlight& in, HandlerValues values) {
+void Flow::OnSucceeded(InFlight& in, HandlerValues values, Now now) {
   in.values = std::move(values);
   in.handled = true;
   const std::uint64_t before = in.bytes;
   UpdateBytes(in);
   calls_.OnMade(in.bytes - std::min(before, in.bytes));
+  if (FoundDone(in) && !traits_.write_decides) return SkipDone(in, now);
   in.BecomeHandled();
   work_.Push(&in);
 }

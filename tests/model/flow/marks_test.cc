@@ -199,6 +199,30 @@ TEST_F(MarkingPure, ThatIsHeardDoesNotLetThoseBehindItOvertakeThoseBeforeIt) {  
   EXPECT_EQ(worker.Watermark(0), 3);
 }
 
+// As where there is a ledger.
+TEST_F(MarkingPure, OfAnotherContentIsAConflictOnlyOfARecordThatMakesARow) {
+  for (const Finality finality : {Finality::kWrite, Finality::kTransaction}) {
+    SharedWorld own;
+    FlowOptions options = WithPureHandler();
+    options.finality = finality;
+    FlowBench flow(own, options);
+    flow.Assign(0);
+    own.MarkDone("a", CrcOf("a=other"));
+    flow.Deliver(0, {"a"});
+    EXPECT_EQ(flow.Calls(), "a");
+    flow.Handle("a", {});
+    EXPECT_EQ(flow.Writes(), "a");
+    flow.Answer({{.result = WriteResult::kNoOutput, .took_rows = false}});
+    EXPECT_EQ(flow.Watermark(0), 1);
+    EXPECT_EQ(flow.told.without_output, 1);
+    EXPECT_EQ(flow.told.conflicts, 0);
+    EXPECT_EQ(flow.StateOf("a"), State::kDone) << "of the other content, still";
+    flow.Deliver(0, {"a=third"});
+    flow.Handle("a");
+    EXPECT_EQ(flow.told.conflicts, 1);
+  }
+}
+
 TEST_F(MarkingHandled, ThatIsHeardWithAnotherChecksumIsADeadLetterWithoutALookUp) {
   world.MarkDone("a", CrcOf("a=other"));
   worker.Deliver(0, {"a"});
