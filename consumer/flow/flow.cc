@@ -118,7 +118,7 @@ void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
       AskLedger(in);
       break;
     case Move::kAwaitTurn:
-      WaitForTurn(in);
+      BeginHandling(in, now);
       break;
     default:
       in.BecomeHandled();

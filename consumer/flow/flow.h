@@ -177,6 +177,7 @@ class Flow : private RecordLocks::User {
   [[nodiscard]] bool IsOpen(const InFlight& record, const LedgerEntry& entry) const;
   [[nodiscard]] bool MayMakeNoRow(const InFlight& record, const LedgerEntry& entry) const;
   void OnLookup(InFlight& record, const std::optional<LedgerEntry>& entry, Now now);
+  void BeginHandling(InFlight& record, Now now);
   void WaitForTurn(InFlight& record);
   void ResolveContention(InFlight* record, const std::optional<LedgerEntry>& entry, Nanos took,
                          Now now);
@@ -277,6 +278,7 @@ class Flow : private RecordLocks::User {
   const locking::LockCore::Random random_;
   ConsumerObserver* const observer_;
   std::unique_ptr<Identifier> identifier_;
+  Evaluator evaluator_;
   FlowActions actions_;
 
   std::map<PartitionIndex, std::unique_ptr<Assignment>> partitions_;

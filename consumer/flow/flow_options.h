@@ -9,6 +9,7 @@
 
 #include "consumer/flow/ports/ports.h"
 #include "consumer/pipeline/options.h"
+#include "consumer/pipeline/required_parts.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/identity.h"
 #include "locking/base/error.h"
@@ -23,6 +24,7 @@ struct FlowOptions {
   OnBad on_bad_record = OnBad::kStop;
   Finality finality = Finality::kLedger;
   HandlerOptions handler;
+  std::vector<RequiredPart> required;  // before a handler that may have effects is called
   Tuning tuning;
   Millis handler_timeout{5000};
   bool dead_letters = false;                        // there is a topic for them

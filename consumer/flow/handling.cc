@@ -134,9 +134,24 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
     return OnSkipped(in, DedupeSource::kLedger, now);
   }
   if (in.letter != nullptr) return Publish(in, now);
-  if (traits_.handler && !in.handled) return WaitForTurn(in);
+  if (traits_.handler && !in.handled) return BeginHandling(in, now);
   in.BecomeHandled();
   work_.Push(&in);
+}
+
+// What the output takes from the record itself must be there before the handler has effects.
+void Flow::BeginHandling(InFlight& in, Now now) {
+  const RecordContext context{.record = &in.record,
+                              .where = in.where,
+                              .origin = in.identity.origin ? &*in.identity.origin : nullptr};
+  const std::string missing = MissingPart(options_.required, context, evaluator_);
+  if (missing.empty()) return WaitForTurn(in);
+  DeadLetterOrStop(in,
+                   {.error_class = "bad_record",
+                    .text = missing,
+                    .shown = missing,
+                    .cause = LetterCause::kOutput},
+                   now);
 }
 
 void Flow::WaitForTurn(InFlight& in) {

@@ -84,6 +84,43 @@ TEST_F(Handling, AsksTheLedgerForAHintedRecordTooAndRunsItWithoutARow) {  // 11
   EXPECT_EQ(worker.Calls(), "a");
 }
 
+TEST(HandlingByAnyOutput, IsNotBegunForARecordWithoutWhatTheOutputTakesFromIt) {
+  for (const Finality finality : {Finality::kLedger, Finality::kWrite, Finality::kTransaction}) {
+    SharedWorld world;
+    FlowOptions options = FlowBench::Handling();
+    options.finality = finality;
+    options.required = {{"column customer", *Selector::Parse("key")}};
+    FlowBench worker(world, options);
+    worker.Assign(0);
+    if (finality == Finality::kLedger) world.WriteRow("c");
+    worker.Deliver(0, {"a@k", "b", "c"});
+    EXPECT_EQ(worker.Calls(), "a");
+    worker.HandleAll();
+    if (finality == Finality::kTransaction) {
+      ASSERT_EQ(worker.Writes(), "a b c");
+      EXPECT_NE(worker.writes[0]->request.items[1].dead_letter, nullptr);
+      continue;
+    }
+    worker.WriteAll();
+    ASSERT_EQ(worker.Letters(), "b:bad_record");
+    EXPECT_EQ(worker.letters[0].error, "column customer from key: key finds nothing in the record");
+    EXPECT_EQ(worker.letters[0].attempts, 0);
+    worker.Acknowledge();
+    EXPECT_EQ(worker.Letters(), finality == Finality::kLedger ? "" : "c:bad_record");
+    EXPECT_EQ(worker.told.skips_by_ledger, finality == Finality::kLedger ? 1 : 0) << "it is done";
+  }
+}
+
+TEST_F(Handling, CarriesAnIdThatIsStoredAsItsDigestToTheOutput) {
+  const std::string id(600, 'x');
+  worker.Deliver(0, {id});
+  EXPECT_EQ(worker.Calls(), StoredId(id));
+  worker.Handle(StoredId(id));
+  const WriteItem& item = worker.writes.at(0)->request.items[0];
+  EXPECT_EQ(item.record_id, StoredId(id));
+  EXPECT_EQ(item.whole_id, id);
+}
+
 TEST_F(Handling, AsksForManyRecordsAtATime) {
   worker.answers_lookups = false;
   worker.Deliver(0, {"a", "b", "c"});

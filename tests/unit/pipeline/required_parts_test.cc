@@ -1,0 +1,99 @@
+// What an output takes from a record itself, whatever the handler makes of it.
+#include "consumer/pipeline/required_parts.h"
+
+#include <gtest/gtest.h>
+
+namespace fencepost::consumer {
+namespace {
+
+std::vector<Column> Columns(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  std::vector<Column> columns;
+  for (const auto& [name, selector] : pairs) {
+    columns.push_back({name, Selector::Parse(selector).value()});
+  }
+  return columns;
+}
+
+PostgresOptions Table(const char* selector, const RowRules& rules = {}) {
+  PostgresOptions options;
+  options.columns = Columns({{"x", selector}});
+  options.rules = rules;
+  return options;
+}
+
+KafkaOutputOptions Topic(const char* key, const char* value, const char* header) {
+  KafkaOutputOptions options;
+  options.key = Selector::Parse(key).value();
+  options.value = Selector::Parse(value).value();
+  options.headers.set = Columns({{"h", header}});
+  return options;
+}
+
+TEST(RequiredParts, AreKnownToBeMissingBeforeTheHandlerIsCalled) {
+  const RowRules updates{.on_conflict = OnConflict::kUpdate, .key = {"x"}};
+  const RowRules fenced{.on_conflict = OnConflict::kUpdate,
+                        .key = {"x"},
+                        .fence_column = "at",
+                        .fence_by = Selector::Parse("timestamp").value(),
+                        .on_null_value = OnNull::kDelete};
+  const RowRules skips{.on_null_value = OnNull::kSkip};
+  const RowRules deletes{.key = {"y"}, .on_null_value = OnNull::kDelete};
+  PostgresOptions statement;
+  statement.args = {Selector::Parse("json:/a").value(), Selector::Parse("key").value()};
+  Record bare, tombstone, keyed;
+  bare.value = keyed.value = R"({"a":1,"null":null})";
+  keyed.key = R"({"id":7})";
+  struct Row {
+    OutputOptions output;
+    const Record* record;
+    const char* missing;
+  };
+  const Row rows[] = {
+      {Table("key"), &bare, "column x from key: key finds nothing in the record"},
+      {Table("key"), &keyed, ""},
+      {Table("key?"), &bare, ""},
+      {Table("key?", updates), &bare, "column x from key?: a key cannot be null"},
+      {Table("header:h"), &bare, "column x from header:h: header:h finds nothing in the record"},
+      {Table("header:h?"), &bare, ""},
+      {Table("timestamp"), &bare, "column x from timestamp: timestamp finds nothing in the record"},
+      {Table("record:/b"), &bare, "column x from record:/b: record:/b finds nothing in the value"},
+      {Table("record:/b?"), &bare, ""},
+      {Table("record:/null"), &bare, ""},
+      {Table("record:/null", updates), &bare, "column x from record:/null: a key cannot be null"},
+      {Table("key:/b"), &keyed, "column x from key:/b: key:/b finds nothing in the key"},
+      {Table("key:/id", fenced), &keyed,
+       "column at from timestamp: timestamp finds nothing in the record"},
+      // What the handler makes is known to it alone.
+      {Table("json:/b"), &bare, ""},
+      {Table("value"), &tombstone, ""},
+      // Tombstones, by on_null_value.
+      {Table("key"), &tombstone, "column x from key: key finds nothing in the record"},
+      {Table("key", skips), &tombstone, ""},
+      {Table("key", skips), &bare, "column x from key: key finds nothing in the record"},
+      {Table("key", deletes), &tombstone, ""},
+      {Table("key", fenced), &tombstone, "column x from key: key finds nothing in the record"},
+      {statement, &bare, "argument $2 from key: key finds nothing in the record"},
+      {Topic("key?", "value", "=1"), &bare, ""},
+      {Topic("key", "value", "=1"), &bare, "key from key: key finds nothing in the record"},
+      {Topic("key?", "record:/b", "=1"), &bare,
+       "value from record:/b: record:/b finds nothing in the value"},
+      {Topic("key?", "value", "header:h"), &bare,
+       "h from header:h: header:h finds nothing in the record"},
+      {FileOptions{.path = "f", .columns = Columns({{"x", "key"}})}, &bare,
+       "column x from key: key finds nothing in the record"},
+      {StdoutOptions{.columns = Columns({{"x", "header:h"}})}, &bare,
+       "column x from header:h: header:h finds nothing in the record"},
+      {FileOptions{.path = "f", .columns = {}}, &bare, ""},
+  };
+  Evaluator evaluator;
+  const TopicPartition where{"orders", 0};
+  for (const Row& row : rows) {
+    SCOPED_TRACE("row " + std::to_string(&row - rows));
+    EXPECT_EQ(MissingPart(RequiredPartsOf(row.output), {.record = row.record, .where = &where},
+                          evaluator),
+              row.missing);
+  }
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
