@@ -59,6 +59,7 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
 // It is given up only after it has failed by itself here, too: a service that is away when a worker
 // starts costs no more records than at any other time.
 void Flow::TakeOver(InFlight& in, const FailedRecord& failed, Now now) {
+  if (failed.attempts == 0) return;  // no call has reached the receiver
   const RetryOptions& retry = tuning_.retry;
   const Millis most = retry.max + options_.handler_timeout;
   const auto wall = std::chrono::duration_cast<Millis>(now.wall.time_since_epoch());

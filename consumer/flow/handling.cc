@@ -224,12 +224,12 @@ void Flow::OnSucceeded(InFlight& in, HandlerValues values, Now now) {
 }
 
 void Flow::RememberFailure(const InFlight& in, Now now) {
-  if (in.attempts == 0) return;
-  in.assignment->OnFailed(
-      {.offset = in.record.offset,
-       .attempts = in.attempts,
-       .alone = std::chrono::duration_cast<Millis>(in.failing.alone),
-       .last = std::chrono::duration_cast<Millis>(now.wall.time_since_epoch())});
+  in.assignment->OnFailed({.offset = in.record.offset,
+                           .attempts = in.attempts,
+                           .alone = std::chrono::duration_cast<Millis>(in.failing.alone),
+                           .last = std::chrono::duration_cast<Millis>(now.wall.time_since_epoch()),
+                           .why = in.failing.why,
+                           .unavailable = calls_.unavailable()});
 }
 
 void Flow::OnFailed(InFlight& in, HandlerFailure failure, std::uint64_t call, bool probe, Now now) {

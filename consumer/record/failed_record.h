@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "consumer/record/record.h"
 
@@ -13,6 +14,10 @@ struct FailedRecord {
   int attempts = 0;  // handler calls that reached the receiver, by all owners
   Millis alone{0};   // how long it has failed by itself (HandlerCircuit::Failing)
   Millis last{0};    // its last failure, since the Unix epoch, by the clock of the owner of then
+  // For people (explain): the class of that failure, where it is short and plain; and whether the
+  // service counted as unavailable then.
+  std::string why{};
+  bool unavailable = false;
   bool operator==(const FailedRecord&) const = default;
 };
 

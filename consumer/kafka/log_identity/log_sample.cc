@@ -48,18 +48,32 @@ bool TakeSample(std::string_view& text, Offset next, std::optional<LogSample>& s
          Take(text, ' ', read.crc.emplace(), 16) && read.offset >= 0 && read.offset < next;
 }
 
+// A class that is longer, or has other characters, is a program's own.
+bool IsPlainClass(std::string_view text) {
+  constexpr std::size_t kMostBytes = 20;
+  return text.size() <= kMostBytes && std::ranges::all_of(text, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_' || c == '-' || c == '.';
+         });
+}
+
 // What no worker writes is refused, so that it cannot overflow where it is reckoned with.
 bool TakeFailed(std::string_view& text, FailedRecord& read) {
   constexpr int kMostAttempts = 1'000'000'000;
   constexpr std::int64_t kLongest = std::int64_t{100} * 366 * 24 * 3600 * 1000;
+  std::string_view one = text.substr(0, text.find(' '));
+  text.remove_prefix(std::min(text.size(), one.size() + 1));
   std::int64_t alone = 0;
   std::int64_t last = 0;
-  const bool taken = Take(text, ':', read.offset) && Take(text, ':', read.attempts) &&
-                     Take(text, ':', alone) && Take(text, ' ', last);
+  const bool taken = Take(one, ':', read.offset) && Take(one, ':', read.attempts) &&
+                     Take(one, ':', alone) && Take(one, ':', last);
   read.alone = Millis(alone);
   read.last = Millis(last);
-  return taken && read.offset >= 0 && read.attempts > 0 && read.attempts <= kMostAttempts &&
-         alone >= 0 && alone <= kLongest && last >= 0;
+  read.unavailable = one.ends_with('!');
+  if (read.unavailable) one.remove_suffix(1);
+  read.why = one;
+  return taken && read.offset >= 0 && read.attempts >= 0 && read.attempts <= kMostAttempts &&
+         alone >= 0 && alone <= kLongest && last >= 0 && IsPlainClass(one);
 }
 
 bool IsSame(const LogSample& a, const LogSample& b) {
@@ -90,8 +104,9 @@ std::string MetadataText(const CommitMetadata& metadata, Offset next) {
                                sample->crc.value_or(0))
                  : "-";
   for (const FailedRecord& one : failed) {
-    text +=
-        fmt::format(" {}:{}:{}:{}", one.offset, one.attempts, one.alone.count(), one.last.count());
+    text += fmt::format(" {}:{}:{}:{}:{}{}", one.offset, one.attempts, one.alone.count(),
+                        one.last.count(), IsPlainClass(one.why) ? one.why : "",
+                        one.unavailable ? "!" : "");
   }
   return text;
 }

@@ -78,6 +78,7 @@ TEST_F(TakeOver, AttemptsGoOnWhereThePartitionIsGivenToAnother) {
   ASSERT_THAT(committed.failed, SizeIs(1));
   EXPECT_EQ(committed.failed[0].offset, 0);
   EXPECT_EQ(committed.failed[0].attempts, 7);
+  EXPECT_EQ(committed.failed[0].why, "500");
   EXPECT_EQ(committed.next, 0) << "it is not finished";
   Start();
   ASSERT_EQ(worker->Calls(), "a");
@@ -105,6 +106,27 @@ TEST_F(TakeOver, ARecordIsGivenUpAfterItsTimeHoweverOftenItsPartitionMoves) {
   EXPECT_GE(world.now.boot - since, kGiveUpAfter - Millis(1000));
   EXPECT_LT(world.now.boot - since, kGiveUpAfter * 3 / 2);
   EXPECT_GT(worker->letters[0].attempts, 30) << "all owners' calls";
+}
+
+// For `explain`; it says nothing of the record.
+TEST_F(TakeOver, AnOutageIsCommittedTooAndCountsNoAttempt) {
+  Start();
+  for (int failed = 0; failed < 4;) {
+    Pass(Millis(10));
+    if (worker->Calls() != "a") continue;
+    worker->Fail("a", {.error_class = "connection", .text = "refused", .reached = false});
+    ++failed;
+  }
+  Pass(Millis(6000));
+  ASSERT_THAT(committed.failed, SizeIs(1));
+  EXPECT_EQ(committed.failed[0].attempts, 0);
+  EXPECT_EQ(committed.failed[0].why, "connection");
+  EXPECT_TRUE(committed.failed[0].unavailable);
+  worker.reset();
+  Start();
+  worker->Wait(world.lock.ttl * 2);
+  ASSERT_EQ(worker->Calls(), "a");
+  EXPECT_EQ(worker->calls[0].attempt, 1);
 }
 
 TEST_F(TakeOver, AfterAKillGoesOnFromTheLastCommit) {

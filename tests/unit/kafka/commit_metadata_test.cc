@@ -21,17 +21,22 @@ const LogSample kSample{
     .offset = 41, .timestamp = 1'700'000'000'123, .crc = 0x00abcdef, .content = 0};
 const std::vector<FailedRecord> kFailed{
     {.offset = 42, .attempts = 124, .alone = Millis(780'000), .last = Millis(1'700'000'900'000)},
-    {.offset = 57, .attempts = 1, .alone = Millis(0), .last = Millis(1'700'000'900'123)}};
+    {.offset = 57,
+     .attempts = 1,
+     .alone = Millis(0),
+     .last = Millis(1'700'000'900'123),
+     .why = "503",
+     .unavailable = true}};
 
 TEST(CommitMetadata, IsReadFromTheTextThatItWasWrittenAs) {
   const CommitMetadata both{kSample, kFailed};
   EXPECT_EQ(MetadataText(both, 42),
-            "fencepost1 42 41 1700000000123 00abcdef 42:124:780000:1700000900000 "
-            "57:1:0:1700000900123");
+            "fencepost1 42 41 1700000000123 00abcdef 42:124:780000:1700000900000: "
+            "57:1:0:1700000900123:503!");
   EXPECT_EQ(ParseMetadata(MetadataText(both, 42), 42), both);
   const CommitMetadata failed{std::nullopt, kFailed};
   EXPECT_EQ(MetadataText(failed, 42),
-            "fencepost1 42 - 42:124:780000:1700000900000 57:1:0:1700000900123");
+            "fencepost1 42 - 42:124:780000:1700000900000: 57:1:0:1700000900123:503!");
   EXPECT_EQ(ParseMetadata(MetadataText(failed, 42), 42), failed);
   EXPECT_EQ(MetadataText({}, 42), "") << "there is nothing to tell";
 }
@@ -42,7 +47,7 @@ TEST(CommitMetadata, WithoutFailedRecordsIsWhatItWasBeforeThereWereAny) {
 }
 
 TEST(CommitMetadata, DropsRecordsThatTheOffsetHasPassed) {
-  const std::string text = "fencepost1 50 - 42:124:780000:1700000900000 57:1:0:1700000900123";
+  const std::string text = "fencepost1 50 - 42:124:780000:1700000900000 57:1:0:1700000900123:503!";
   EXPECT_EQ(ParseMetadata(text, 50).failed, std::vector<FailedRecord>{kFailed[1]});
 }
 
@@ -54,11 +59,20 @@ TEST(CommitMetadata, IsBelowTheBrokersDefaultLimitHoweverManyFailAndHoweverLarge
     metadata.failed.push_back({.offset = kMost - 40 + static_cast<Offset>(i),
                                .attempts = 1'000'000'000,
                                .alone = Millis(3'000'000'000'000),
-                               .last = Millis(kMost)});
+                               .last = Millis(kMost),
+                               .why = std::string(20, 'x'),
+                               .unavailable = true});
   }
   const std::string text = MetadataText(metadata, kMost - 40);
   EXPECT_LT(text.size(), 3'000u);
   EXPECT_EQ(ParseMetadata(text, kMost - 40), metadata);
+}
+
+TEST(CommitMetadata, HasOnlyClassesThatAreShortAndPlain) {
+  for (const std::string why : {"a b", "a:b", "a!", "\xff", "a class that is too long"}) {
+    const CommitMetadata metadata{{}, {{.offset = 42, .attempts = 1, .why = why}}};
+    EXPECT_EQ(MetadataText(metadata, 42), "fencepost1 42 - 42:1:0:0:") << why;
+  }
 }
 
 TEST(CommitMetadata, OfOthersIsIgnored) {
@@ -71,10 +85,12 @@ TEST(CommitMetadata, OfOthersIsIgnored) {
                                   std::string("fencepost1 42 - 42:1"),
                                   std::string("fencepost1 42 - 42:1:0"),
                                   std::string("fencepost1 42 - 42:1:0:x"),
-                                  std::string("fencepost1 42 - 42:1:0:1:1"),
+                                  std::string("fencepost1 42 - 42:1:0:1:1:1"),
+                                  std::string("fencepost1 42 - 42:1:0:1:a!b"),
+                                  std::string("fencepost1 42 - 42:1:0:1:not plain"),
+                                  "fencepost1 42 - 42:1:0:1:" + std::string(21, 'x'),
                                   std::string("fencepost1 42 - 42:1:0:1  43:1:0:1"),
                                   std::string("fencepost1 42 - -1:1:0:1"),
-                                  std::string("fencepost1 42 - 42:0:0:1"),
                                   std::string("fencepost1 42 - 42:-1:0:1"),
                                   std::string("fencepost1 42 - 42:1000000001:0:1"),
                                   std::string("fencepost1 42 - 42:99999999999:0:1"),
@@ -104,7 +120,7 @@ TEST(CommitMetadata, OfAnyBytesIsReadWithinItsLimitsOrNotAtAll) {
     ASSERT_LT(read.sample.value_or(LogSample()).offset, 42) << text;
     for (const FailedRecord& one : read.failed) {
       ASSERT_GE(one.offset, 42) << text;
-      ASSERT_GT(one.attempts, 0) << text;
+      ASSERT_GE(one.attempts, 0) << text;
       ASSERT_GE(one.alone, Millis(0)) << text;
       ASSERT_LT(one.alone, std::chrono::hours(24 * 366 * 101)) << text;
       ASSERT_GE(one.last, Millis(0)) << text;
