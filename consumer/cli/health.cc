@@ -18,16 +18,6 @@ struct HealthArguments {
   long timeout_s = 3;
 };
 
-// Where a server that listens on HOST:PORT is reached from this machine; empty without a port.
-std::string ReachedAt(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon + 1 == address.size()) return "";
-  const std::string host = address.substr(0, colon);
-  if (host == "[::]") return "[::1]" + address.substr(colon);
-  if (host.empty() || host == "0.0.0.0") return "127.0.0.1" + address.substr(colon);
-  return address;
-}
-
 int Health(const HealthArguments& arguments) {
   const std::string at = ReachedAt(arguments.http);
   if (at.empty()) {

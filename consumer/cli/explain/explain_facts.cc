@@ -9,10 +9,14 @@
 
 #include "consumer/cli/dlq/content_difference.h"
 #include "consumer/cli/dlq/dlq_topic.h"
+#include "consumer/cli/shared/http_get.h"
 #include "consumer/cli/shared/ledger_view.h"
+#include "consumer/cli/shared/pure_handler.h"
 #include "consumer/decode/registry/registry_decoder.h"
 #include "consumer/kafka/log_identity/log_sample.h"
 #include "consumer/outputs/rows/batch_rows.h"
+#include "consumer/outputs/rows/item_values.h"
+#include "consumer/pipeline/required_parts.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/position_id.h"
 
@@ -30,6 +34,8 @@ constexpr Millis kPartLimit{4000};
 constexpr Millis kNodesLimit{2000};
 constexpr Millis kRegistryLimit{8000};  // an unknown schema is asked for some seconds
 constexpr Millis kLettersLimit{8000};
+constexpr Millis kSearchLimit{8000};
+constexpr Millis kWorkerLimit{1000};
 constexpr std::size_t kMostLetters = 5;
 
 bool Away(const Error& kafka) { return kafka.code == "kafka_unreachable"; }
@@ -58,15 +64,26 @@ std::vector<consumer::Column> ColumnsOf(const consumer::OutputOptions& output) {
       output);
 }
 
-// Why the columns refuse the record, as far as no database is needed to tell. Of a tombstone
-// on_null_value decides, of a handler's answer the handler.
-std::string WhyNoRow(const PipelineOptions& options, const consumer::Record& record,
-                     const consumer::TopicPartition& where, const std::string& id) {
-  if (options.handler.any() || !record.value) return "";
+// Why the columns refuse the record, as far as no database is needed to tell. Of a null value
+// on_null_value decides; of what http or exec answers, only what they do not make is known.
+std::string WhyNoRow(const PipelineOptions& options, const consumer::WriteItem& item) {
+  if (options.handler.outside() || FinalityOf(options.output) == consumer::Finality::kTransaction) {
+    consumer::Evaluator evaluator;
+    return MissingPart(consumer::RequiredPartsOf(options.output),
+                       {.record = item.record, .where = item.where, .origin = item.origin},
+                       evaluator);
+  }
+  for (std::size_t i = 0; i < consumer::CountValues(item); ++i) {
+    if (!consumer::ValueOf(item, i)) return "";
+  }
   consumer::BatchRows rows(ColumnsOf(options.output), "");
   std::vector<consumer::WriteOutcome> outcomes(1);
-  (void)rows.Fill({{.record = &record, .where = &where, .record_id = id}}, outcomes);
+  (void)rows.Fill({item}, outcomes);
   return outcomes.front().detail;
+}
+
+std::vector<consumer::FailedRecord> FailedOf(const consumer::CommittedOffset& committed) {
+  return consumer::ParseMetadata(committed.metadata, committed.next.value_or(-1)).failed;
 }
 
 class Gatherer {
@@ -90,6 +107,7 @@ class Gatherer {
     if (question.position) AskById();
     CompareWithRow();
     CompareWithTable();
+    AskWorker();
     return std::move(facts_);
   }
 
@@ -122,15 +140,28 @@ class Gatherer {
                         fmt::format("it has {}, counted from 0", ranges->size())));
     }
     facts_.range = *mine;
-    std::string metadata;
-    facts_.committed =
-        reader_->Committed(options_.kafka.group, position.where, kPartLimit, &metadata);
-    const consumer::Offset next = facts_.committed->value_or(std::nullopt).value_or(-1);
-    const auto failed = consumer::ParseMetadata(metadata, next).failed;
-    const auto own = std::ranges::find(failed, position.offset, &consumer::FailedRecord::offset);
-    if (own != failed.end()) facts_.failing = *own;
+    AskGroup(position);
     facts_.record = AskForRecord(position);
     return {};
+  }
+
+  void AskGroup(const Position& position) {
+    const auto committed = reader_->Committed(options_.kafka.group, {position.where}, kPartLimit);
+    if (!committed) {
+      facts_.committed = tl::unexpected(committed.error());
+      return;
+    }
+    facts_.committed = committed->front().next;
+    Millis last{-1};
+    for (const consumer::FailedRecord& one : FailedOf(committed->front())) {
+      if (one.last >= last) facts_.unavailable = one.unavailable;
+      last = std::max(last, one.last);
+      if (one.offset == position.offset) {
+        facts_.failing = one;
+      } else {
+        ++facts_.others_fail;
+      }
+    }
   }
 
   Told<std::optional<TopicRecord>> AskForRecord(const Position& position) {
@@ -151,26 +182,60 @@ class Gatherer {
     return found;
   }
 
-  void Identify(const TopicRecord& found, const std::string& cluster) {
+  // Decodes the record. Error: why it has no id.
+  tl::expected<consumer::Identity, std::string> IdentityOf(TopicRecord& found,
+                                                           const std::string& cluster) const {
     consumer::Identifier identifier(options_.identity, cluster);
     consumer::Identity identity;
-    consumer::Record decoded = found.record;
     if (const auto decoder = consumer::MakeRecordDecoder(options_.kafka.decode)) {
-      if (const auto done = consumer::DecodeNow(*decoder, decoded, kRegistryLimit); !done) {
-        facts_.no_id = done.error();
-        return;
-      }
+      const auto done = consumer::DecodeNow(*decoder, found.record, kRegistryLimit);
+      if (!done) return tl::unexpected(done.error());
     }
-    const auto done = identifier.Identify(decoded, found.where, identity);
-    if (!done) {
-      facts_.no_id = done.error();
-    } else if (facts_.id.empty() || facts_.id == identity.id) {
-      facts_.id = identity.id;
-      facts_.crc = identity.crc;
-      facts_.no_row = WhyNoRow(options_, decoded, found.where, identity.id);
-      decoded_ = TopicRecord{found.where, std::move(decoded)};
-      origin_ = identity.origin;
+    const auto done = identifier.Identify(found.record, found.where, identity);
+    if (!done) return tl::unexpected(done.error());
+    return identity;
+  }
+
+  void Identify(TopicRecord found, const std::string& cluster) {
+    auto identity = IdentityOf(found, cluster);
+    if (!identity) {
+      facts_.no_id = identity.error();
+    } else if (facts_.id.empty() || facts_.id == identity->id) {
+      facts_.id = identity->id;
+      facts_.crc = identity->crc;
+      decoded_ = std::move(found);
+      identity_ = std::move(*identity);
+      if (AskHandler()) facts_.no_row = WhyNoRow(options_, Item());
     }
+  }
+
+  // The record as an output would get it.
+  [[nodiscard]] consumer::WriteItem Item() const {
+    return {.record = &decoded_->record,
+            .where = &decoded_->where,
+            .origin = identity_.origin ? &*identity_.origin : nullptr,
+            .record_id = identity_.id,
+            .whole_id = identity_.whole,
+            .values = values_ ? &*values_ : nullptr};
+  }
+
+  // False: it refuses the record.
+  bool AskHandler() {
+    const auto made = AskPureHandler(options_, {.record = decoded_->record,
+                                                .where = decoded_->where,
+                                                .record_id = identity_.id,
+                                                .timeout = options_.processing.timeout});
+    if (!made) return true;
+    if (*made) {
+      values_ = **made;
+      facts_.makes_rows = !values_->empty();
+      return true;
+    }
+    const consumer::HandlerFailure& failure = made->error();
+    if (failure.retry) return true;
+    facts_.no_row = fmt::format("the handler ({}): {}", failure.error_class, failure.text);
+    facts_.handler_refuses = failure.error_class != "bad_record";
+    return false;
   }
 
   void CompareWithRow() {
@@ -182,13 +247,18 @@ class Gatherer {
   }
 
   void CompareWithTable() {
-    if (!decoded_ || options_.handler.any() || Found(facts_.row) == nullptr) return;
-    const auto newer = LedgerView::Of(options_)->HasNewer({.record = &decoded_->record,
-                                                           .where = &decoded_->where,
-                                                           .origin = origin_ ? &*origin_ : nullptr,
-                                                           .record_id = facts_.id},
-                                                          kPartLimit);
+    const bool known = !options_.handler.any() || values_;
+    if (!decoded_ || !known || Found(facts_.row) == nullptr) return;
+    const auto newer = LedgerView::Of(options_)->HasNewer(Item(), kPartLimit);
     facts_.newer_row = newer.value_or(false);
+  }
+
+  void AskWorker() {
+    const std::string at = ReachedAt(options_.observe.http);
+    if (at.empty()) return;
+    const auto ready = HttpGet("http://" + at + "/ready", kWorkerLimit);
+    const std::string text = ready ? ready->body : ready.error();
+    facts_.worker = fmt::format("{} {}", at, text.substr(0, text.find_last_not_of('\n') + 1));
   }
 
   void AskById() {
@@ -253,13 +323,46 @@ class Gatherer {
     if (const auto* letters = Known(facts_.letters); letters != nullptr && !letters->empty()) {
       take(letters->back().origin, PositionFrom::kDeadLetter);
     }
+    if (!facts_.position) take(FindInGroup(), PositionFrom::kGroup);
+  }
+
+  // Among those that fail, and the next one of each partition.
+  std::optional<Position> FindInGroup() {
+    if (facts_.letters && !*facts_.letters && Away(facts_.letters->error())) return std::nullopt;
+    const auto end = BootClock::now() + kSearchLimit;
+    auto reader = TopicReader::Make(options_.kafka);
+    if (!reader) return std::nullopt;
+    std::vector<consumer::TopicPartition> partitions;
+    for (const std::string& topic : options_.kafka.topics) {
+      const auto ranges = (*reader)->Ranges(topic, kPartLimit);
+      if (!ranges) return std::nullopt;
+      for (const consumer::PartitionRange& range : *ranges) partitions.push_back(range.where);
+    }
+    const auto committed = (*reader)->Committed(options_.kafka.group, partitions, kPartLimit);
+    if (!committed) return std::nullopt;
+    std::vector<Position> candidates;
+    for (const consumer::CommittedOffset& one : *committed) {
+      for (const auto& failed : FailedOf(one)) candidates.push_back({one.where, failed.offset});
+    }
+    for (const consumer::CommittedOffset& one : *committed) {
+      if (one.next) candidates.push_back({one.where, *one.next});
+    }
+    for (const Position& candidate : candidates) {
+      if (BootClock::now() >= end) break;
+      auto found = (*reader)->ReadOne(candidate.where, candidate.offset, kPartLimit);
+      if (!found || !*found) continue;
+      const auto identity = IdentityOf(**found, "");
+      if (identity && identity->id == facts_.id) return candidate;
+    }
+    return std::nullopt;
   }
 
   const PipelineOptions& options_;
   Facts facts_;
   std::unique_ptr<TopicReader> reader_;
-  std::optional<TopicRecord> decoded_;  // the record, where it was read and has the id
-  std::optional<consumer::ReplayOrigin> origin_;
+  std::optional<TopicRecord> decoded_;             // the record, where it was read and has the id
+  consumer::Identity identity_;                    // its
+  std::optional<consumer::HandlerValues> values_;  // what a handler without effects makes of it
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ const T* Found(const std::optional<Told<std::optional<T>>>& part) {
 }
 
 // Who knew where the record is.
-enum class PositionFrom : std::uint8_t { kQuestion, kId, kLedgerRow, kDeadLetter };
+enum class PositionFrom : std::uint8_t { kQuestion, kId, kLedgerRow, kDeadLetter, kGroup };
 
 struct Facts {
   consumer::PipelineOptions options;  // as its file says
@@ -48,7 +48,11 @@ struct Facts {
   // Kafka; nullopt: not asked, since the position is not known.
   std::optional<Told<consumer::PartitionRange>> range;
   std::optional<Told<std::optional<consumer::Offset>>> committed;
-  std::optional<consumer::FailedRecord> failing;  // what was committed of this record
+  // What was committed with it of records whose handler has failed: of this one, how many others
+  // there are, and whether the service counted as unavailable at the last failure of any.
+  std::optional<consumer::FailedRecord> failing;
+  std::size_t others_fail = 0;
+  bool unavailable = false;
   std::optional<Told<std::optional<consumer::TopicRecord>>> record;
 
   std::string id;  // as stored; empty: not known
@@ -56,7 +60,10 @@ struct Facts {
   std::optional<locking::ContentCrc> crc;
   std::optional<consumer::ClusterTag> cluster;  // where DONE marks count, and it was asked
   std::string no_id;                            // the record is there, and this is why it has no id
-  std::string no_row;  // likewise, why the output's columns refuse it; not known with a handler
+  std::string no_row;            // likewise, why it is refused, as far as no service is asked
+  bool handler_refuses = false;  // … by the handler, and not as a bad record
+  // Whether a handler without effects of its own makes rows of it; nullopt: there is none such.
+  std::optional<bool> makes_rows;
   // Where the ledger's row is of other content: how it differs from the record of that row.
   std::optional<Told<std::vector<std::string>>> difference;
 
@@ -64,11 +71,11 @@ struct Facts {
   std::vector<NodeFacts> nodes;  // empty: not asked, since the id is not known
   // nullopt: no ledger, or not asked.
   std::optional<Told<std::optional<consumer::LedgerEntry>>> row;
-  // The table's row has a higher fence than the record; not known with a handler.
-  bool newer_row = false;
+  bool newer_row = false;  // the table's has a higher fence; not known with http or exec
   // nullopt: no dead letter topic. Oldest first: of this position, or of this id.
   std::optional<Told<std::vector<StoredLetter>>> letters;
   bool letters_partly = false;  // the topic was not read to its end in time
+  std::string worker;  // what /ready of the worker at observe.http says; empty: it is not asked
 
   // Nothing answered: neither Kafka nor a lock node nor the ledger.
   [[nodiscard]] bool NothingReached() const;

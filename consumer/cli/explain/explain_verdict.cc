@@ -1,13 +1,12 @@
 // What happened to a record, and what will happen next: a judgement on the facts. The order of the
 // questions is the order of what counts: the ledger, then the dead letter topic, then the record
-// itself, then the lock, and the group's offset at the end.
+// itself, then DONE marks and the group's offset. What none of them knows: explain_unfinished.cc.
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "consumer/cli/explain/explain_words.h"
+#include "consumer/cli/explain/explain_findings.h"
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/moments.h"
 #include "consumer/record/dead_letter.h"
@@ -23,108 +22,77 @@ using locking::Millis;
 class Judgement {
  public:
   explicit Judgement(const Facts& facts)
-      : facts_(facts),
-        options_(facts.options),
-        finality_(FinalityOf(options_.output)),
-        by_position_(options_.identity.ByPosition()),
-        row_(Found(facts.row)),
-        letter_(Letter(facts)),
-        group_known_(facts.position && Known(facts.committed) != nullptr),
-        committed_(facts.position ? Found(facts.committed) : nullptr),
-        past_(committed_ != nullptr && facts.position->offset < *committed_) {
-    std::map<locking::Token, int> holders;
-    for (const NodeFacts& node : facts.nodes) {
-      if (node.state == NodeState::kUnreachable) continue;
-      ++reached_;
-      done_ += node.state == NodeState::kDone && finality_ != Finality::kLedger ? 1 : 0;
-      if (node.state != NodeState::kHeld) continue;
-      if (node.rest > Millis(0)) {
-        held_ = std::max(held_, ++holders[node.token]);
-      } else {
-        ++expired_;
-      }
-    }
-  }
+      : f_(facts), by_position_(f_.options.identity.ByPosition()) {}
 
   [[nodiscard]] Verdict Say() const {
-    const auto* range = Known(facts_.range);
-    if (range != nullptr && facts_.position->offset >= range->end) {
+    const auto* range = Known(f_.facts.range);
+    if (range != nullptr && f_.facts.position->offset >= range->end) {
       return {"beyond_end",
               fmt::format("There is no such record yet: the partition's next offset is {}.",
                           range->end),
               "It will be read when it is written (and committed, if its producer is "
               "transactional)."};
     }
-    if (IsDeadLetter()) return letter_ != nullptr ? ByLetter() : LetterIsGone();
-    if (row_ != nullptr && MadeNoRow()) return NoOutput();
-    if (row_ != nullptr && !GivesWay()) return IsOther(row_->crc) ? Conflict() : ByRow();
-    if (letter_ != nullptr) return ByLetter();
-    if (Known(facts_.record) != nullptr && Found(facts_.record) == nullptr) return NoSuchRecord();
-    if (!facts_.no_id.empty()) return WithoutId();
-    if (facts_.id.empty()) return Unknown();
-    if (done_ > 0) return ByMark();
-    if (past_) return RowUnknown() ? Unknown() : PassedBy();
-    if (!facts_.no_row.empty()) {
-      return {"bad_record",
-              fmt::format("The output's columns refuse it: {}.", Printable(facts_.no_row)),
+    if (IsDeadLetter()) return f_.letter != nullptr ? ByLetter() : LetterIsGone();
+    if (f_.row != nullptr && MadeNoRow()) return NoOutput();
+    const bool other = f_.row != nullptr && IsOther(f_.row->crc);
+    if (f_.row != nullptr && !GivesWay() && !(other && MakesNoRow())) {
+      return other ? Conflict() : ByRow();
+    }
+    if (f_.letter != nullptr) return ByLetter();
+    if (Known(f_.facts.record) != nullptr && Found(f_.facts.record) == nullptr)
+      return NoSuchRecord();
+    if (!f_.facts.no_id.empty()) return WithoutId();
+    if (f_.facts.id.empty()) return JudgeUnknown(f_);
+    const bool filtered = IsMarkOfOther() ? MakesNoRow() : f_.facts.makes_rows == false;
+    if (f_.done > 0 && !filtered) return ByMark();
+    if (f_.past && f_.RowUnknown()) return JudgeUnknown(f_);
+    if (f_.past) return filtered ? NoOutput() : PassedBy();
+    if (!f_.facts.no_row.empty()) {
+      return {"bad_record", fmt::format("It is refused by {}.", Printable(f_.facts.no_row)),
               WhatABadRecordDoes()};
     }
-    if (held_ + expired_ > 0) return WithFailures(ByLock());
-    if (RowUnknown() || reached_ == 0 || !group_known_) return Unknown();
-    return WithFailures(Waiting());
+    return JudgeUnfinished(f_);
   }
 
  private:
-  static const StoredLetter* Letter(const Facts& facts) {
-    const auto* letters = Known(facts.letters);
-    if (letters == nullptr) return nullptr;
-    const auto found = std::find_if(letters->rbegin(), letters->rend(), [&](const auto& letter) {
-      return !facts.position || letter.origin == *facts.position;
-    });
-    return found == letters->rend() ? nullptr : &*found;
-  }
-  [[nodiscard]] bool RowUnknown() const {
-    return finality_ == Finality::kLedger && Known(facts_.row) == nullptr;
-  }
   [[nodiscard]] bool IsOther(const std::optional<locking::ContentCrc>& content) const {
-    return facts_.crc && content && locking::IsOtherContent(*facts_.crc, *content);
+    return f_.facts.crc && content && locking::IsOtherContent(*f_.facts.crc, *content);
   }
   // By position, as the ledger says, and it was not replayed since.
   [[nodiscard]] bool IsDeadLetter() const {
-    return by_position_ && row_ != nullptr && row_->token == locking::Token();
+    return by_position_ && f_.row != nullptr && f_.row->token == locking::Token();
   }
   // The row says that nothing was written for a record of other content.
   [[nodiscard]] bool GivesWay() const {
-    return row_->token == locking::Token() && facts_.crc && row_->crc && *facts_.crc != *row_->crc;
+    return f_.row->token == locking::Token() && f_.facts.crc && f_.row->crc &&
+           *f_.facts.crc != *f_.row->crc;
   }
-  // It was done without a row of the table: so says its ledger row; or another content has the id,
-  // which would have been a conflict, and the offset is past it.
+  // Another content has its id, and that is no conflict: so says a handler without effects; or the
+  // offset is past it, and there was none.
+  [[nodiscard]] bool MakesNoRow() const {
+    if (f_.facts.makes_rows) return !*f_.facts.makes_rows;
+    return f_.options.handler.any() && f_.past && !MayHaveConflicted();
+  }
+  [[nodiscard]] bool MayHaveConflicted() const {
+    return f_.letter != nullptr || f_.options.on_id_conflict == OnBad::kSkip;
+  }
+  // It was done without a row of the table.
   [[nodiscard]] bool MadeNoRow() const {
-    if (row_->token == locking::Token() && !GivesWay()) return true;
-    const bool conflict = letter_ != nullptr || options_.on_id_conflict == OnBad::kSkip;
-    return (IsOther(row_->crc) ? options_.handler.any() : GivesWay()) && past_ && !IsOwnRow() &&
-           !conflict;
+    if (f_.row->token == locking::Token() && !GivesWay()) return true;
+    const bool none = IsOther(f_.row->crc) ? MakesNoRow() : GivesWay() && !MayHaveConflicted();
+    return none && f_.past && !IsOwnRow();
   }
-  // When the newest token in this state was drawn.
-  [[nodiscard]] std::string Drawn(NodeState state) const {
-    locking::Token newest;
-    for (const NodeFacts& node : facts_.nodes) {
-      if (node.state == state) newest = std::max(newest, node.token);
-    }
-    return MomentText(newest.wall());
+  [[nodiscard]] const NodeFacts* Mark() const {
+    const auto mark = std::ranges::find(f_.facts.nodes, NodeState::kDone, &NodeFacts::state);
+    return f_.done > 0 ? &*mark : nullptr;
   }
-  [[nodiscard]] std::string LongestRest(NodeState state) const {
-    Millis rest{0};
-    for (const NodeFacts& node : facts_.nodes) {
-      if (node.state == state) rest = std::max(rest, node.rest);
-    }
-    return SpanText(rest);
-  }
-  [[nodiscard]] std::string Nodes(int count) const {
-    return fmt::format("{} of {} lock nodes", count, facts_.nodes.size());
+  [[nodiscard]] bool IsMarkOfOther() const {
+    return Mark() != nullptr && f_.facts.crc &&
+           consumer::MarkIsOfOtherContent(Mark()->crc, *f_.facts.crc);
   }
   [[nodiscard]] std::string ConflictRule() const {
-    const OnBad rule = options_.on_id_conflict;
+    const OnBad rule = f_.options.on_id_conflict;
     return fmt::format("on_id_conflict: {}", rule == OnBad::kDeadLetter ? "dead_letter"
                                              : rule == OnBad::kSkip     ? "skip"
                                                                         : "stop");
@@ -134,17 +102,17 @@ class Judgement {
   }
   [[nodiscard]] std::string HowLongKept() const {
     if (by_position_) return "its partition's ledger row is there, which does not grow";
-    if (!options_.ledger_keep) return "its ledger row is kept for ever (no ledger.keep)";
-    return "its ledger row is kept for " + SpanText(*options_.ledger_keep) + " (ledger.keep)";
+    if (!f_.options.ledger_keep) return "its ledger row is kept for ever (no ledger.keep)";
+    return "its ledger row is kept for " + SpanText(*f_.options.ledger_keep) + " (ledger.keep)";
   }
   // Where the record itself was done or skipped, and the offset is not past it.
   [[nodiscard]] std::string OffsetFollows() const {
-    if (!group_known_) return "";
+    if (!f_.group_known) return "";
     return "The group's offset passes it once everything before it in the partition is finished; "
            "if a worker reads it again before that, it finds this and skips it.";
   }
   [[nodiscard]] bool IsOwnRow() const {
-    return facts_.position && row_->source == facts_.position->Text();
+    return f_.facts.position && f_.row->source == f_.facts.position->Text();
   }
 
   [[nodiscard]] Verdict Conflict() const {
@@ -152,15 +120,15 @@ class Judgement {
     verdict.happened = fmt::format(
         "The same id is in the ledger with other content (from {}, completed {}): an id conflict. "
         "This record has no effect.{}",
-        Printable(row_->source), row_->completed_at,
+        Printable(f_.row->source), f_.row->completed_at,
         by_position_ || IsOwnRow() ? " Was the topic recreated?" : "");
-    if (letter_ != nullptr) {
+    if (f_.letter != nullptr) {
       verdict.next =
           "Nothing unless you act: it is in the dead letter topic. fencepost dlq replay "
           "--as-new-id sends it back all the same.";
-    } else if (past_) {
+    } else if (f_.past) {
       verdict.next = PastIt();
-    } else if (by_position_ || options_.on_id_conflict == OnBad::kStop) {
+    } else if (by_position_ || f_.options.on_id_conflict == OnBad::kStop) {
       verdict.next = "The worker that reads it stops, with this explanation.";
     } else {
       verdict.next = fmt::format("When a worker reads it, it does what {} says.", ConflictRule());
@@ -169,58 +137,60 @@ class Judgement {
   }
 
   [[nodiscard]] Verdict NoOutput() const {
-    const std::string how = options_.handler.any() ? "the handler returned no row"
-                                                   : "no row is made of it (on_null_value: skip)";
-    if (IsOther(row_->crc) || GivesWay()) {
+    const std::string how = f_.options.handler.any() ? "the handler returned no row"
+                                                     : "no row is made of it (on_null_value: skip)";
+    if (f_.row == nullptr) return {"no_output", fmt::format("Done: {}.", how), "Nothing."};
+    if (IsOther(f_.row->crc) || GivesWay()) {
       return {"no_output",
               fmt::format("Done: {}. The ledger's row of its id is of another record ({}).", how,
-                          Printable(row_->source)),
+                          Printable(f_.row->source)),
               "Nothing."};
     }
     return {"no_output",
             fmt::format("Done: {}, so nothing was written for it (at {} by worker {}).", how,
-                        row_->completed_at, Printable(row_->worker)),
+                        f_.row->completed_at, Printable(f_.row->worker)),
             "Nothing. Another record with this id and the same content is skipped; one of other "
             "content is processed."};
   }
 
   [[nodiscard]] Verdict ByRow() const {
-    const std::string at = row_->completed_at;
-    const std::string worker = Printable(row_->worker);
-    if (IsOwnRow() || facts_.position_from == PositionFrom::kLedgerRow) {
+    const std::string at = f_.row->completed_at;
+    const std::string worker = Printable(f_.row->worker);
+    if (IsOwnRow() || f_.facts.position_from == PositionFrom::kLedgerRow) {
       return {
           "done",
           fmt::format("Done: its effect was committed at {}{}.{}", at,
-                      row_->crc                ? " by worker " + worker
-                      : options_.handler.any() ? " or before, unless the handler returned no row"
-                                               : " or before",
-                      facts_.newer_row ? " Its row has a newer change now, by fence_by: that "
-                                         "one replaced it; or a newer change had been written "
-                                         "before, and this one had no effect."
-                                       : ""),
-          past_ || !group_known_
+                      f_.row->crc                ? " by worker " + worker
+                      : f_.options.handler.any() ? " or before, unless the handler returned no row"
+                                                 : " or before",
+                      f_.facts.newer_row ? " Its row has a newer change now, by fence_by: that "
+                                           "one replaced it; or a newer change had been written "
+                                           "before, and this one had no effect."
+                                         : ""),
+          f_.past || !f_.group_known
               ? fmt::format("Nothing. Another record with this id is skipped while {}.",
                             HowLongKept())
               : OffsetFollows()};
     }
-    return {"duplicate",
-            fmt::format("Another record with the same id{} took effect: {}, committed at {} by "
-                        "worker {}.{}",
-                        facts_.crc && row_->crc ? " and the same content" : "",
-                        Printable(row_->source), at, worker,
-                        letter_ == nullptr ? ""
-                                           : " It was a dead letter before; this is its replay, or "
-                                             "another record with this id."),
-            past_ ? "Nothing: it was skipped."
-                  : "The worker that reads it finds the row and skips it."};
+    return {
+        "duplicate",
+        fmt::format("Another record with the same id{} took effect: {}, committed at {} by "
+                    "worker {}.{}",
+                    f_.facts.crc && f_.row->crc ? " and the same content" : "",
+                    Printable(f_.row->source), at, worker,
+                    f_.letter == nullptr ? ""
+                                         : " It was a dead letter before; this is its replay, or "
+                                           "another record with this id."),
+        f_.past ? "Nothing: it was skipped."
+                : "The worker that reads it finds the row and skips it."};
   }
 
   [[nodiscard]] Verdict ByLetter() const {
     Verdict verdict{.code = "dead_lettered"};
     verdict.happened = fmt::format("It failed ({}: {}) and was published to {} at {}.",
-                                   Printable(letter_->error_class), Printable(letter_->error),
-                                   letter_->at().Text(), Printable(letter_->failed_at));
-    if (group_known_ && !past_ && !IsDeadLetter()) {
+                                   Printable(f_.letter->error_class), Printable(f_.letter->error),
+                                   f_.letter->at().Text(), Printable(f_.letter->failed_at));
+    if (f_.group_known && !f_.past && !IsDeadLetter()) {
       verdict.next =
           "The offset is not past it: the worker may have ended between the publish and "
           "the commit. The next worker that reads it processes it again, so there may be a dead "
@@ -229,7 +199,8 @@ class Judgement {
       verdict.next = fmt::format(
           "Nothing unless you act. fencepost dlq replay FILE --topic {} --partition {} --offset {} "
           "tells whether it can be sent back, and does it with --execute.",
-          letter_->origin.where.topic, letter_->origin.where.partition, letter_->origin.offset);
+          f_.letter->origin.where.topic, f_.letter->origin.where.partition,
+          f_.letter->origin.offset);
     }
     return verdict;
   }
@@ -238,19 +209,19 @@ class Judgement {
     return {"dead_lettered",
             fmt::format("It became a dead letter at {}: nothing was written for it. The letter is "
                         "not in the topic any more.",
-                        row_->completed_at),
+                        f_.row->completed_at),
             "Nothing. fencepost forget takes it back, so that it is processed again."};
   }
 
   [[nodiscard]] Verdict NoSuchRecord() const {
-    const auto* range = Known(facts_.range);
-    const std::string trace = done_ > 0 ? " The lock nodes remember its id as DONE." : "";
-    if (range != nullptr && facts_.position->offset < range->first) {
+    const auto* range = Known(f_.facts.range);
+    const std::string trace = f_.done > 0 ? " The lock nodes remember its id as DONE." : "";
+    if (range != nullptr && f_.facts.position->offset < range->first) {
       return {"gone",
               fmt::format("It is not there any more: the oldest offset that Kafka keeps is {} "
                           "(retention).{}",
                           range->first, trace),
-              past_ || !group_known_
+              f_.past || !f_.group_known
                   ? "Nothing: nobody can read it again."
                   : "The group had not passed it: a worker stops with an explanation when it finds "
                     "its offset out of range."};
@@ -263,17 +234,23 @@ class Judgement {
   }
 
   [[nodiscard]] Verdict WithoutId() const {
-    const std::string happened = fmt::format("It has no record id: {}.", Printable(facts_.no_id));
-    if (!past_) return {"bad_record", happened, WhatABadRecordDoes()};
+    const std::string happened = fmt::format("It has no record id: {}.", Printable(f_.facts.no_id));
+    if (!f_.past) return {"bad_record", happened, WhatABadRecordDoes()};
     return {"bad_record", happened + " The group's offset is past it.",
-            options_.on_bad_record == OnBad::kDeadLetter
+            f_.options.on_bad_record == OnBad::kDeadLetter
                 ? "Nothing: its dead letter is not in the topic any more, or the group began after "
                   "it."
                 : "Nothing: the group began after it, or was moved past it."};
   }
 
   [[nodiscard]] std::string WhatABadRecordDoes() const {
-    if (options_.on_bad_record == OnBad::kDeadLetter) {
+    if (f_.facts.handler_refuses) {
+      return f_.options.dead_letter
+                 ? "The worker that reads it sends it to the dead letter topic."
+                 : "The worker that reads it ends with exit code 1 (there is no dead_letter "
+                   "section), and so does each that is started after it.";
+    }
+    if (f_.options.on_bad_record == OnBad::kDeadLetter) {
       return "The worker that reads it sends it to the dead letter topic (on_bad_record: "
              "dead_letter).";
     }
@@ -284,62 +261,30 @@ class Judgement {
   }
 
   [[nodiscard]] Verdict ByMark() const {
-    const auto mark = std::ranges::find(facts_.nodes, NodeState::kDone, &NodeFacts::state);
-    const std::string rest = LongestRest(NodeState::kDone);
-    const std::string drawn = Drawn(NodeState::kDone);
+    const std::string rest = f_.LongestRest(NodeState::kDone);
+    const std::string drawn = f_.Drawn(NodeState::kDone);
     const bool elsewhere =
-        facts_.cluster && consumer::IsOfAnotherCluster(mark->crc, *facts_.cluster);
-    if (facts_.crc && consumer::MarkIsOfOtherContent(mark->crc, *facts_.crc)) {
+        f_.facts.cluster && consumer::IsOfAnotherCluster(Mark()->crc, *f_.facts.cluster);
+    if (IsMarkOfOther()) {
       return {"id_conflict",
               fmt::format("Another record with the same id and other content is DONE (on {}, under "
                           "the token drawn {}): an id conflict.",
-                          Nodes(done_), drawn),
-              past_ ? PastIt()
-                    : fmt::format("The worker that reads it does what {} says, while the mark is "
-                                  "remembered (another {}).",
-                                  ConflictRule(), rest)};
+                          f_.Nodes(f_.done), drawn),
+              f_.past ? PastIt()
+                      : fmt::format("The worker that reads it does what {} says, while the mark is "
+                                    "remembered (another {}).",
+                                    ConflictRule(), rest)};
     }
     return {
         "done",
         fmt::format("Done: this record, or another one with its id{}, is marked DONE on {}, "
                     "under the token drawn {}.",
-                    elsewhere ? " in another Kafka cluster" : "", Nodes(done_), drawn),
-        past_ || !group_known_
+                    elsewhere ? " in another Kafka cluster" : "", f_.Nodes(f_.done), drawn),
+        f_.past || !f_.group_known
             ? fmt::format(
                   "Nothing. Another record with this id is skipped for another {}, then processed.",
                   rest)
             : OffsetFollows()};
-  }
-
-  [[nodiscard]] Verdict ByLock() const {
-    const int quorum = locking::Quorum(static_cast<int>(facts_.nodes.size()));
-    const std::string rest = LongestRest(NodeState::kHeld);
-    const std::string drawn = Drawn(NodeState::kHeld);
-    if (held_ >= quorum) {
-      return {"in_progress",
-              fmt::format("A worker holds its lock on {}, under the token drawn {}: this record, "
-                          "or another one {}, is being processed.",
-                          Nodes(held_), drawn,
-                          LockBlock(options_) > 1 ? "of its block of offsets" : "with its id"),
-              fmt::format("The worker extends the lease until it is done; if it dies, another one "
-                          "takes over within {}.",
-                          rest)};
-    }
-    if (held_ > 0) {
-      return {"locking",
-              fmt::format("{} hold a lock on it, which is no majority ({} are needed): a worker is "
-                          "just taking it, or gave up, or the other nodes are away.",
-                          Nodes(held_), quorum),
-              fmt::format("It is asked for again until a majority grants it; what the nodes hold "
-                          "now ends within {}.",
-                          rest)};
-    }
-    return {"takeover",
-            fmt::format("A lock of it is on {}, past its deadline (token drawn {}): its holder "
-                        "died, or froze, before it was done.",
-                        Nodes(expired_), drawn),
-            "The next worker that reads it takes the lock over and processes it; if the old holder "
-            "comes back, the fence refuses its write."};
   }
 
   [[nodiscard]] Verdict PassedBy() const {
@@ -353,18 +298,18 @@ class Judgement {
                           when, marks),
               again};
     };
-    if (finality_ == Finality::kTransaction) {
+    if (f_.finality == Finality::kTransaction) {
       return done("in the Kafka transaction that holds the output", "");
     }
-    if (finality_ == Finality::kWrite) {
+    if (f_.finality == Finality::kWrite) {
       return done("after the write",
                   fmt::format(" The lock nodes have no mark of it (lock.remember_done: {}).",
-                              SpanText(options_.lock.lock.remember_done)));
+                              SpanText(f_.options.lock.lock.remember_done)));
     }
-    const std::string why =
-        options_.ledger_keep
-            ? fmt::format("its row was pruned (ledger.keep: {}), ", SpanText(*options_.ledger_keep))
-            : "";
+    const std::string why = f_.options.ledger_keep
+                                ? fmt::format("its row was pruned (ledger.keep: {}), ",
+                                              SpanText(*f_.options.ledger_keep))
+                                : "";
     return {"passed_without_trace",
             fmt::format("The group's offset is past it, and there is no trace of it: {}the group "
                         "began after it, its offset was moved by hand, the row was forgotten or "
@@ -374,73 +319,8 @@ class Judgement {
             again};
   }
 
-  [[nodiscard]] Verdict Waiting() const {
-    if (committed_ == nullptr) {
-      return {"waiting", "Nothing yet: the group has committed nothing of this partition.",
-              options_.kafka.start_from == consumer::StartFrom::kEarliest
-                  ? "A worker reads it after everything before it in the partition (start_from: "
-                    "earliest)."
-                  : "The first worker of a new group begins at the end of the topic (start_from: "
-                    "latest): then this record is not read."};
-    }
-    Verdict verdict{"waiting", "Nothing yet: it is not committed, and no worker holds its lock.",
-                    "It is the next one of its partition: a worker takes it up at once. If it "
-                    "stays like this, no worker has the partition, or this record holds it back: "
-                    "see /status and the workers' log."};
-    if (const consumer::Offset before = facts_.position->offset - *committed_; before > 0) {
-      verdict.next =
-          fmt::format("A worker gets to it: the group's committed offset is {} before it.", before);
-    } else if (options_.on_bad_record == OnBad::kStop) {
-      verdict.next += fmt::format(
-          " If workers end at it with exit code 1 (the event bad_record says why; on_bad_record: "
-          "stop): {}.",
-          consumer::kBadRecordHint);
-    }
-    return verdict;
-  }
-
-  [[nodiscard]] Verdict WithFailures(Verdict verdict) const {
-    if (!facts_.failing) return verdict;
-    const std::string last = MomentText(locking::WallTime(facts_.failing->last));
-    verdict.happened += fmt::format(" Its handler has failed {} times, last at {} (see the log).",
-                                    facts_.failing->attempts, last);
-    return verdict;
-  }
-
-  // A part that would decide was not reached, or an id is all that there is.
-  [[nodiscard]] Verdict Unknown() const {
-    Verdict verdict{"unknown", "", "Ask again when every part can be reached."};
-    const auto add = [&](bool holds, const std::string& sentence) {
-      if (holds) verdict.happened += (verdict.happened.empty() ? "" : " ") + sentence;
-    };
-    const bool has_id = !facts_.id.empty();
-    add(!has_id, "The record could not be read, so its id is not known.");
-    add(done_ > 0, fmt::format("{} say DONE, so it was most likely done.", Nodes(done_)));
-    add(done_ == 0 && past_,
-        "The group's offset is past it, so it was most likely done, skipped or dead-lettered.");
-    add(has_id && RowUnknown(), "The ledger could not be asked, and it decides.");
-    add(has_id && reached_ == 0, "No lock node could be asked whether a worker holds it.");
-    add(has_id && facts_.position && !group_known_,
-        "Kafka could not be asked how far the group is.");
-    if (!verdict.happened.empty()) return verdict;
-    return {"waiting", "No part knows this id: no ledger row, no mark, no lock, no dead letter.",
-            "If there is such a record, it is still to be processed, or its traces are gone: give "
-            "TOPIC PARTITION OFFSET to learn more."};
-  }
-
-  const Facts& facts_;
-  const consumer::PipelineOptions& options_;
-  const Finality finality_;
+  const Findings f_;
   const bool by_position_;
-  const consumer::LedgerEntry* const row_;
-  const StoredLetter* const letter_;
-  const bool group_known_;
-  const consumer::Offset* const committed_;
-  const bool past_;
-  int reached_ = 0;
-  int done_ = 0;  // where there is a ledger, a mark says nothing
-  int held_ = 0;  // the most nodes that hold one token
-  int expired_ = 0;
 };
 
 }  // namespace

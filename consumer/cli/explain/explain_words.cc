@@ -147,7 +147,11 @@ nlohmann::json KafkaJson(const Facts& facts) {
   }
   if (facts.failing) {
     json["failing"] = {{"attempts", facts.failing->attempts},
-                       {"last", MomentText(locking::WallTime(facts.failing->last))}};
+                       {"last", MomentText(locking::WallTime(facts.failing->last))},
+                       {"class", facts.failing->why},
+                       {"alone_ms", facts.failing->alone.count()},
+                       {"unavailable", facts.unavailable},
+                       {"others", facts.others_fail}};
   }
   if (Known(facts.record) == nullptr) return json;
   json["record"] = nullptr;
@@ -195,7 +199,8 @@ nlohmann::json LettersJson(const Facts& facts) {
 
 // By PositionFrom.
 constexpr std::string_view kSources[] = {"", " (as its id says)", " (as its ledger row says)",
-                                         " (as its dead letter says)"};
+                                         " (as its dead letter says)",
+                                         " (as the group's offsets say)"};
 
 }  // namespace
 
@@ -226,6 +231,7 @@ std::vector<std::string> FactLines(const Facts& facts) {
   for (const std::string& line : DifferenceLines(facts)) add(std::exchange(name, ""), line);
   name = "dead letter";
   for (const std::string& line : LetterLines(facts)) add(std::exchange(name, ""), line);
+  if (!facts.worker.empty()) add("worker", Printable(facts.worker, 600));
   return lines;
 }
 
@@ -243,6 +249,7 @@ nlohmann::json FactsJson(const Facts& facts) {
   if (!facts.id.empty()) json["id"] = JsonOf(facts.id);
   if (!facts.no_id.empty()) json["no_id"] = JsonOf(facts.no_id);
   if (!facts.no_row.empty()) json["no_row"] = JsonOf(facts.no_row);
+  if (!facts.worker.empty()) json["worker"] = JsonOf(facts.worker);
   if (facts.crc) json["checksum"] = fmt::format("{:016x}", *facts.crc);
   if (const auto* difference = Known(facts.difference)) json["difference"] = *difference;
   for (const NodeFacts& node : facts.nodes) json["lock"].push_back(NodeJson(node));

@@ -197,7 +197,7 @@ void LintBrokers(OnlineLint& lint) {
     if (ranges && !ranges->empty()) any = ranges->front().where;
   }
   if (any) {
-    const auto committed = reader.Committed(kafka.group, *any, lint.limit);
+    const auto committed = reader.Committed(kafka.group, {*any}, lint.limit);
     if (!committed) {
       lint.Error("kafka.group", Text(fmt::format("group '{}'", kafka.group), committed.error()));
     }

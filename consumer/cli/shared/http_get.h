@@ -16,6 +16,16 @@ struct HttpReply {
   std::string body;
 };
 
+// Where a server that listens on HOST:PORT is reached from this machine; empty without a port.
+inline std::string ReachedAt(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon + 1 == address.size()) return "";
+  const std::string host = address.substr(0, colon);
+  if (host == "[::]") return "[::1]" + address.substr(colon);
+  if (host.empty() || host == "0.0.0.0") return "127.0.0.1" + address.substr(colon);
+  return address;
+}
+
 // Error: curl's words: no answer.
 inline tl::expected<HttpReply, std::string> HttpGet(const std::string& url,
                                                     std::chrono::milliseconds limit) {

@@ -259,25 +259,26 @@ tl::expected<std::optional<TopicRecord>, Error> TopicReader::ReadOne(const Topic
   return found;
 }
 
-tl::expected<std::optional<Offset>, Error> TopicReader::Committed(const std::string& group,
-                                                                  const TopicPartition& where,
-                                                                  Millis limit,
-                                                                  std::string* metadata) {
+tl::expected<std::vector<CommittedOffset>, Error> TopicReader::Committed(
+    const std::string& group, const std::vector<TopicPartition>& partitions, Millis limit) {
   const auto member = NewConsumer(options_, group, nullptr);
   if (!member) return tl::unexpected(member.error());
-  const rdkafka::PartitionList list = rdkafka::MakeList(1);
-  const auto* one =
-      rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition);
+  const rdkafka::PartitionList list = rdkafka::MakeList(partitions.size());
+  for (const TopicPartition& where : partitions) {
+    rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition);
+  }
   auto error = rd_kafka_committed(member->get(), list.get(), Until(limit).Ms());
-  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = one->err;
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return tl::unexpected(Failed(error, "group " + group));
+  std::vector<CommittedOffset> committed;
+  for (std::size_t i = 0; i < partitions.size() && error == RD_KAFKA_RESP_ERR_NO_ERROR; ++i) {
+    const rd_kafka_topic_partition_t& one = list->elems[i];
+    error = one.err;
+    CommittedOffset& of_it = committed.emplace_back(CommittedOffset{partitions[i], {}, {}});
+    if (one.offset >= 0) of_it.next = one.offset;
+    if (one.metadata == nullptr) continue;
+    of_it.metadata.assign(static_cast<const char*>(one.metadata), one.metadata_size);
   }
-  if (one->offset < 0) return std::nullopt;
-  if (metadata != nullptr && one->metadata != nullptr) {
-    metadata->assign(static_cast<const char*>(one->metadata), one->metadata_size);
-  }
-  return one->offset;
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, "group " + group));
+  return committed;
 }
 
 tl::expected<std::string, Error> TopicReader::ClusterId(Millis limit) {

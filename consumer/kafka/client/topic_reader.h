@@ -28,6 +28,12 @@ struct PartitionRange {
   Offset end = 0;    // the next one to be written (read_committed: the last stable offset)
 };
 
+struct CommittedOffset {
+  TopicPartition where;
+  std::optional<Offset> next;  // nothing: the group has not committed any
+  std::string metadata;        // the text beside it
+};
+
 class TopicReader {
  public:
   // Error: a setting that is refused. Nothing is asked of the brokers yet.
@@ -49,11 +55,9 @@ class TopicReader {
   // The record at this offset; nothing where it is not there any more, or a hole.
   tl::expected<std::optional<TopicRecord>, Error> ReadOne(const TopicPartition& where,
                                                           Offset offset, Millis limit);
-  // What the group has committed of this partition; nothing where it has not. `metadata` becomes
-  // the text beside it.
-  tl::expected<std::optional<Offset>, Error> Committed(const std::string& group,
-                                                       const TopicPartition& where, Millis limit,
-                                                       std::string* metadata = nullptr);
+  // What the group has committed of these partitions, in their order.
+  tl::expected<std::vector<CommittedOffset>, Error> Committed(
+      const std::string& group, const std::vector<TopicPartition>& partitions, Millis limit);
   tl::expected<std::string, Error> ClusterId(Millis limit);
 
  private:

@@ -252,11 +252,13 @@ KafkaOutput::Outcomes KafkaOutput::ResolveByOffsets(const WriteRequest& request)
   if (auto prepared = Prepare(); !prepared) return tl::unexpected(prepared.error());
   const auto reader = TopicReader::Make(kafka_);
   if (!reader) return tl::unexpected(OutputError{.error = reader.error()});
+  std::vector<TopicPartition> partitions;
+  for (const SourceOffset& one : request.offsets) partitions.push_back(one.where);
+  const auto committed = (*reader)->Committed(kafka_.group, partitions, kCallTurn * 5);
+  if (!committed) return tl::unexpected(OutputError{.error = committed.error()});
   bool moved = true;
-  for (const SourceOffset& one : request.offsets) {
-    const auto committed = (*reader)->Committed(kafka_.group, one.where, kCallTurn * 5);
-    if (!committed) return tl::unexpected(OutputError{.error = committed.error()});
-    moved = moved && committed->value_or(-1) >= NextOf(one);
+  for (std::size_t i = 0; i < partitions.size(); ++i) {
+    moved = moved && (*committed)[i].next.value_or(-1) >= NextOf(request.offsets[i]);
   }
   pending_ = Pending::kNothing;
   return moved ? Committed(request) : NotWritten(request, "the transaction was aborted");

@@ -105,6 +105,24 @@ TEST_F(Explain, FindsARecordByItsId) {
   EXPECT_THAT(unknown.output, HasSubstr("No part knows this id"));
 }
 
+TEST_F(Explain, TellsOfARecordThatIsTriedAgainByItsIdToo) {
+  ToolsText(1,
+            fmt::format("handler: {{http: {{url: \"http://127.0.0.1:{}/\", idempotent: true}}}}\n",
+                        FreePort()));
+  Send(0, Orders::Value(7));
+  const WorkerProcess worker({.files = {file_}, .name = "worker-1"});
+  std::string told;
+  EXPECT_TRUE(WaitUntil(seconds(30), "an outage to be told",
+                        [&] {
+                          told = Tool({"explain"}, {"--id", "o-7"}).output;
+                          return told.find("counted as unavailable") != std::string::npos;
+                        }))
+      << told << worker.Log();
+  EXPECT_THAT(
+      told, AllOf(HasSubstr(name_ + "/0/0 (as the group's offsets say)"),
+                  HasSubstr("Its handler was not reached, last at"), HasSubstr(" (connection).")));
+}
+
 TEST_F(Explain, IsOneJsonObjectWhenAsked) {
   ToolsText();
   Send(0, Orders::Value(7));

@@ -140,9 +140,20 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
   const auto failing = [](Facts facts) {
     facts.failing = {.offset = facts.position->offset,
                      .attempts = 7,
-                     .last = facts.now.time_since_epoch() - Millis(30'000)};
+                     .alone = Millis(60'000),
+                     .last = facts.now.time_since_epoch() - Millis(30'000),
+                     .why = "500"};
     return facts;
   };
+  const auto unavailable = [](Facts& f) { f.unavailable = true; };
+  const auto makes = [](bool rows) {
+    return [rows](Facts& f) {
+      f.options.handler.kind = consumer::JqHandlerOptions{"."};
+      f.makes_rows = rows;
+    };
+  };
+  const auto calls = [](Facts& f) { f.options.handler.kind = consumer::HttpHandlerOptions(); };
+  const auto of_other = [](Facts& f) { f.crc = 0xdef; };
   const Facts passed = WithNodes(Plain().nodes, 1500);
   struct Row {
     Facts facts;
@@ -160,10 +171,29 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
                  f.options.kafka.start_from = consumer::StartFrom::kLatest;
                }),
        "waiting", "the group has committed nothing", "this record is not read"},
-      {failing(Plain()), "waiting", "Its handler has failed 7 times, last at 2026-11-03T09:5",
-       "It is the next one of its partition"},
+      // 6.4 s after the seventh failure; 14 of 15 minutes are left.
+      {failing(Plain()), "waiting",
+       "Its handler has failed 7 times, last at 2026-11-03T09:59:30.000Z (500).",
+       "The next attempt is due by 2026-11-03T09:59:36.400Z. If only this record fails, it is "
+       "given up after 5 attempts and 15 min of that, at 2026-11-03T10:13:30.000Z at the soonest: "
+       "then it becomes a dead letter."},
+      {Changed(failing(Plain()), [](Facts& f) { f.options.dead_letter.reset(); }), "waiting", "",
+       "then the worker ends with exit code 1 (no dead_letter section)"},
+      {Changed(failing(Plain()), unavailable), "waiting", "Its handler has failed 7 times",
+       "The handler's service counted as unavailable: the worker makes one call at a time until "
+       "one succeeds, and gives no record up meanwhile; its /ready says why."},
+      {Changed(failing(Plain()),
+               [](Facts& f) {
+                 f.unavailable = true;
+                 f.failing->attempts = 0;
+                 f.failing->why = "connection";
+               }),
+       "waiting", "Its handler was not reached, last at 2026-11-03T09:59:30.000Z (connection)",
+       "unavailable"},
       {failing(WithNodes({held(), held(), held()})), "in_progress",
-       "Its handler has failed 7 times", "another one takes over"},
+       "Its handler has failed 7 times", "takes over within 2 s. The next attempt is due by"},
+      {Changed(WithNodes(Plain().nodes, 1040), [](Facts& f) { f.others_fail = 3; }), "waiting", "",
+       "is 2 before it. The handler fails for 3 of the partition's records."},
       {WithNodes({held(), held(Millis(2400)), Node(NodeState::kUnreachable)}), "in_progress",
        "A worker holds its lock on 2 of 3 lock nodes, under the token drawn "
        "2026-11-03T09:59:59.000Z",
@@ -203,6 +233,10 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       {Changed(WithRow("orders/3/2001", 0xdef, 1043), handled), "no_output",
        "The ledger's row of its id is of another record (orders/3/2001)", ""},
       {Changed(WithRow("orders/3/2001", 0xdef, 1042), handled), "id_conflict", "", ""},
+      // A handler without effects says it, whatever became of the record.
+      {Changed(WithRow("orders/3/2001", 0xdef, 1043), makes(true)), "id_conflict", "", ""},
+      {Changed(WithRow("orders/3/2001", 0xdef, 1043), makes(false)), "no_output", "", ""},
+      {Changed(WithRow("orders/3/2001", 0xdef, 1042), makes(false)), "waiting", "Nothing yet", ""},
       {Changed(Changed(WithRow("orders/3/1042", 0xabc, 1043), filtered), by_position),
        "dead_lettered", "It became a dead letter at 2026-11-03T09:00:00.000Z", "forget"},
       {Changed(Changed(WithLetter(1042),
@@ -237,11 +271,12 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
        "ends with exit code 1, and so does each that is started after it (on_bad_record: stop): "
        "fix the producer, the columns or the table, give dead_letter, or move the group's offset "
        "past it"},
-      {Changed(Plain(), no_row), "bad_record",
-       "The output's columns refuse it: column amount from json:/amount",
+      {Changed(Plain(), no_row), "bad_record", "It is refused by column amount from json:/amount",
        "sends it to the dead letter topic"},
       {Changed(Changed(Plain(), no_row), stops), "bad_record", "finds nothing",
        "ends with exit code 1"},
+      {Changed(Changed(Plain(), no_row), [](Facts& f) { f.handler_refuses = true; }), "bad_record",
+       "", "sends it to the dead letter topic."},
       {Changed(Plain(), stops), "waiting", "Nothing yet", "If workers end at it with exit code 1"},
       {Marked({done, done, nothing}, consumer::FileOptions()), "done",
        "marked DONE on 2 of 3 lock nodes", "skipped for another 4 min 12 s"},
@@ -256,6 +291,17 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
                  f.committed = std::optional<consumer::Offset>(1042);
                }),
        "done", "in another Kafka cluster, is marked DONE", "The group's offset passes it once"},
+      {Changed(Changed(Marked({done, done, done}, consumer::KafkaOutputOptions()), of_other),
+               makes(false)),
+       "no_output", "Done: the handler returned no row.", "Nothing."},
+      {Changed(Changed(Marked({done, done, done}, consumer::KafkaOutputOptions()), of_other),
+               makes(true)),
+       "id_conflict", "other content is DONE", ""},
+      {Changed(Changed(Marked({done, done, done}, consumer::KafkaOutputOptions()), of_other),
+               calls),
+       "no_output", "Done: the handler returned no row.", ""},
+      {Changed(Marked(Plain().nodes, consumer::KafkaOutputOptions()), makes(false)), "no_output",
+       "Done: the handler returned no row.", ""},
       {Marked(Plain().nodes, consumer::FileOptions()), "done", "moves only after the write",
        "move the group's offset back"},
       {Marked(Plain().nodes, consumer::KafkaOutputOptions()), "done",
