@@ -150,12 +150,19 @@ void LintConvert(const Values& values, const std::string& output, Findings& find
     if (std::ranges::find(columns, text.name, &Text::name) == columns.end()) {
       findings.Error(text.name_at, "convert", "{}: {} is not among {}.columns", path, text.name,
                      output);
-    } else if (!consumer::ParseConversion(text.value)) {
+    } else if (consumer::ParseConversion(text.value)) {
+      continue;
+    } else if (text.value.starts_with(consumer::kScaledDecimal)) {
       findings.Error(text.at, "convert",
-                     "{}: \"{}\" is none of d, s, ms, us, ns (of a number that counts since 1970), "
-                     "base64, hex, decimal:SCALE (of a text), bool (of 0 and 1), int32, int64 (of "
-                     "bytes)",
-                     path, text.value);
+                     "{}: \"{}\": the scale of a decimal is a whole number from 0 to {}", path,
+                     text.value, consumer::kMostScale);
+    } else {
+      findings.Error(
+          text.at, "convert",
+          "{}: \"{}\" is none of d, s, ms, us, ns (of a number that counts since 1970), "
+          "base64, hex, json, decimal:SCALE (of a text), bool (of 0 and 1), int32, int64 "
+          "(of bytes)",
+          path, text.value);
     }
   }
 }

@@ -210,10 +210,10 @@ void TellParserError(const YAML::Exception& error, const SourceLines& lines, Fin
 std::optional<Node> PairOf(const Node& map) {
   if (map.entries.size() != 1) return std::nullopt;
   const auto& [key, value] = map.entries.front();
-  if (value.kind != Node::Kind::kScalar) return std::nullopt;
-  Node pair = value;
-  pair.at = map.at;
-  pair.text.insert(0, key.text + ":");
+  std::optional<Node> pair = value.kind == Node::Kind::kScalar ? value : PairOf(value);
+  if (!pair) return std::nullopt;
+  pair->at = map.at;
+  pair->text.insert(0, key.text + ":");
   return pair;
 }
 

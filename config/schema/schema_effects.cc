@@ -184,9 +184,9 @@ std::vector<Key> TableKeys(const std::string& output, bool required) {
            "Columns that identify a row, under a unique index; for `update` and `delete`.",
            {.check = kCheckColumn, .basic = true}),
       rows("convert", Conversions<Output>(),
-           "How a column's values are read. Numbers: `d` (days), `s`, `ms`, `us` or `ns` since "
-           "1970, or since midnight; `bool`. Texts: `base64`, `hex`, `decimal:SCALE` "
-           "or `{decimal: SCALE}` (Debezium's). `{scale, value}`: `decimal`. Bytes of a key: "
+           "How a column's values are read, and an array's elements. Numbers: `d` (days), `s`, "
+           "`ms`, `us`, `ns` since 1970, or midnight; `bool`. Texts: `json`, `base64`, `hex`, "
+           "`decimal:SCALE` or `{decimal: SCALE}`. `{scale, value}`: `decimal`. Bytes of a key: "
            "`int32`, `int64`.",
            {.check = kCheckColumn, .pairs = true}),
       rows("fence_column", At(kOutput<Output>, &Output::rules, &RowRules::fence_column),

@@ -175,9 +175,12 @@ enum class Conversion : std::uint8_t {
   kInt32,  // so many bits as bytes, the highest first
   kInt64,
   kDecimal,  // base64 of the unscaled number's bytes; or an object of scale and value
+  kJson,     // a text that holds a document
 };
-inline constexpr std::array<std::string_view, 12> kConversionWords{
-    "", "d", "s", "ms", "us", "ns", "base64", "hex", "bool", "int32", "int64", "decimal"};
+inline constexpr std::array<std::string_view, 13> kConversionWords{
+    "", "d", "s", "ms", "us", "ns", "base64", "hex", "bool", "int32", "int64", "decimal", "json"};
+constexpr int kMostScale = 4096;  // of kDecimal, with either sign
+constexpr std::string_view kScaledDecimal = "decimal:";
 constexpr bool IsTime(Conversion conversion) {
   return conversion >= Conversion::kDays && conversion <= Conversion::kNanos;
 }
@@ -189,19 +192,19 @@ struct ConversionOf {
   int scale = -1;  // of kDecimal; -1: each value has its own
   bool operator==(const ConversionOf&) const = default;
 };
-// One of the words, decimal also with its scale ("decimal:2"). nullopt: it is none of them.
+// One of the words, decimal also with its scale ("decimal:2", 0 to kMostScale). nullopt: it is none
+// of them.
 inline std::optional<ConversionOf> ParseConversion(std::string_view text) {
-  constexpr std::string_view kScaled = "decimal:";
   for (std::size_t i = 1; i < kConversionWords.size(); ++i) {
     if (kConversionWords[i] == text) return ConversionOf{.conversion = static_cast<Conversion>(i)};
   }
-  if (!text.starts_with(kScaled)) return std::nullopt;
-  text.remove_prefix(kScaled.size());
+  if (!text.starts_with(kScaledDecimal)) return std::nullopt;
+  text.remove_prefix(kScaledDecimal.size());
   if (text.starts_with(' ')) text.remove_prefix(1);
   int scale = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), scale);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (scale < 0 || scale > 1000) return std::nullopt;
+  if (scale < 0 || scale > kMostScale) return std::nullopt;
   return ConversionOf{.conversion = Conversion::kDecimal, .scale = scale};
 }
 

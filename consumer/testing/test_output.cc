@@ -66,7 +66,7 @@ class TableOutput final : public TestOutput {
     }
     std::string sql;
     for (const std::string& name : names_) {
-      const char* type = name == fence ? " numeric" : " text";
+      const char* type = name == fence ? " numeric" : BytesOf(name) ? " blob" : " text";
       sql += (sql.empty() ? "" : ", ") + QuoteIdentifier(name) + type;
     }
     if (!fence.empty()) {
@@ -130,6 +130,12 @@ class TableOutput final : public TestOutput {
     } else if (table_.rules.fence_by) {
       table_.columns.push_back({kDigits, *table_.rules.fence_by});
     }
+  }
+
+  [[nodiscard]] bool BytesOf(const std::string& name) const {
+    const auto column = std::ranges::find(table_.columns, name, &Column::name);
+    return column != table_.columns.end() &&
+           (column->conversion == Conversion::kBase64 || column->conversion == Conversion::kHex);
   }
 
   const TempFolder folder_;

@@ -1,7 +1,7 @@
 // The pipeline's output as a test has it. A database: the shipped SQLite output on a file of the
-// test's own, its table made of the columns, all text; Kafka: an output in memory that takes
-// records and offsets together; file and stdout: the shipped file output. All workers of a test
-// share what is written. One thread.
+// test's own, its table made of the columns, all text, but for bytes; Kafka: an output in memory
+// that takes records and offsets together; file and stdout: the shipped file output. All workers of
+// a test share what is written. One thread.
 #pragma once
 
 #include <memory>

@@ -47,7 +47,11 @@ void SetWhole(CellType& cell, const MysqlTypeFacts& facts) {
       SetBits(cell, bits, facts.declared.find("unsigned") != std::string::npos);
     }
   }
-  if (facts.data_type == "bit") SetBits(cell, std::clamp(facts.precision.value_or(1), 1, 64), true);
+  if (facts.data_type == "bit") {
+    const int bits = std::clamp(facts.precision.value_or(1), 1, 64);
+    SetBits(cell, bits, true);
+    cell.bits = static_cast<std::size_t>(bits);
+  }
   if (facts.data_type != "year") return;
   cell.least = 1901;  // two digits would become another year
   cell.most = 2155;
@@ -71,7 +75,7 @@ std::vector<std::string> ChoicesOf(std::string_view declared) {
 }  // namespace
 
 CellType MysqlCellType(const MysqlTypeFacts& facts) {
-  CellType cell{.kind = KindOf(facts.data_type)};
+  CellType cell{.kind = KindOf(facts.data_type), .reads_json = false};
   if (cell.kind != CellKind::kJson) cell.no_nul = "; a binary column takes any bytes";
   switch (cell.kind) {
     case CellKind::kWhole:

@@ -35,10 +35,14 @@ void PostgresOutput::Explain(OutputError& refusal) {
                     target_.columns[*column].declared);
 }
 
-// (Constraints are told by PostgreSQL itself.)
+// What a type's own function or a domain refuses. (Constraints of a table are told by PostgreSQL
+// itself.)
 std::optional<std::size_t> PostgresOutput::RefusedColumn(const OutputError& refusal) {
-  const bool data = refusal.failure == WriteFailure::kRefused && refusal.kind.starts_with("22");
-  if (!data || rows_.size() != 1 || rows_.rows(0) != 1) return std::nullopt;
+  const std::string_view kind = refusal.kind;  // "SQLSTATE TABLE"
+  const bool data =
+      kind.starts_with("22") || kind.starts_with("42") || kind == "23502 " || kind == "23514 ";
+  if (!data || refusal.failure != WriteFailure::kRefused || rows_.size() != 1 || rows_.rows(0) != 1)
+    return std::nullopt;
   std::vector<std::size_t> quoted;
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
     const auto cell = rows_.cell(0, column);
@@ -48,9 +52,10 @@ std::optional<std::size_t> PostgresOutput::RefusedColumn(const OutputError& refu
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
     const PgColumn& to = target_.columns[column];
     const auto cell = rows_.cell(0, column);
-    if (!cell || to.bytes()) continue;
-    const PgParam text{
-        .data = cell->data(), .size = static_cast<int>(cell->size()), .binary = true};
+    if (to.bytes()) continue;
+    const PgParam text =
+        cell ? PgParam{.data = cell->data(), .size = static_cast<int>(cell->size()), .binary = true}
+             : PgParam{};
     const auto read = connection_.QueryOnce(
         fmt::format("SELECT ({})::{}", CellSql(to, "$1::text"), to.declared), {text});
     if (read) continue;

@@ -176,15 +176,16 @@ class PgCatalogue final : public Catalogue {
       const auto base = PgNumber<Oid>(text(kBase));
       const char category = text(kCategory)[0];  // S: text
       const int modifier = PgNumber<int>(text(kModifier));
-      const CellType cell = PgCellType(base, modifier, category);
-      const auto element = PgNumber<Oid>(text(kElement));
+      CellType cell = PgCellType(base, modifier, category);
+      if (text(kCast) == "hstore" || text(kCast).ends_with(".hstore")) cell.kind = CellKind::kMap;
+      const auto element = PgElementType(PgNumber<Oid>(text(kElement)), modifier);
       facts.columns.push_back(
           {.name = text(kColumn),
            .type = text(kCast),
            .generated = flag(kGenerated),
            .must_fill = flag(kMustFill),
            .comparison = category == 'S' ? Comparison::kText : Comparison::kValue,
-           .cell = cell,
+           .cell = element.value_or(cell),
            .may_insert = flag(kColumnInsert),
            .may_select = flag(kColumnSelect),
            .may_update = flag(kColumnUpdate),
@@ -196,7 +197,7 @@ class PgCatalogue final : public Catalogue {
                           .collation = text(kCollation),
                           .declared = text(kDeclared),
                           .cell = cell,
-                          .element = PgElementType(element, modifier),
+                          .element = element,
                           .fallback = text(kDefault)});
     }
     return {};

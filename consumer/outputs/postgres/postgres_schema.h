@@ -55,20 +55,19 @@ CellType PgCellType(Oid base, int modifier, char category = 'U');
 // 0: it is no array.
 inline std::optional<CellType> PgElementType(Oid element, int modifier) {
   if (element == 0) return std::nullopt;
-  CellType cell = PgCellType(element, modifier);
-  if (cell.kind == CellKind::kBytes) cell.kind = CellKind::kOther;  // \\x… in the array's text
-  return cell;
+  return PgCellType(element, modifier);
 }
 
-// Cells as PostgreSQL's columns take them: cell_types.h, and JSON arrays as array literals. One
-// thread.
+// Cells as PostgreSQL's columns take them: cell_types.h. One thread.
 class PgCells final : public CellTypes {
  public:
   PgCells() = default;
   PgCells(const std::vector<PgColumn>& columns, const RowShape& shape)
       : columns_(&columns), shape_(&shape) {}
 
-  [[nodiscard]] std::string_view Name(std::size_t column) const override;
+  [[nodiscard]] std::string_view Name(std::size_t column) const override {
+    return (*columns_)[column].declared;
+  }
   tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                           std::string& text, std::size_t at) override;
 
@@ -76,10 +75,6 @@ class PgCells final : public CellTypes {
   const std::vector<PgColumn>* columns_ = nullptr;
   const RowShape* shape_ = nullptr;
 };
-
-// `array` is valid JSON. For PgCells and its tests.
-tl::expected<std::string, std::string> PgArrayLiteral(std::string_view array,
-                                                      const CellType& element);
 
 // Reads the catalog, and creates the ledger where it is missing and may be created. Checks what can
 // be checked before the first record: columns, rights, the ledger's shape, and that the database

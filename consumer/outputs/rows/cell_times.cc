@@ -111,10 +111,14 @@ class Times {
   }
 
   Done OfText() {
-    if (to_.kind == CellKind::kInterval) return {};
+    if (to_.kind == CellKind::kInterval) return CheckInterval(to_, cell());
     const auto iso = ParseIso(cell());
     const bool day = to_.kind == CellKind::kTime;
     if (const auto span = to_.spans ? ParseSpan(cell()) : std::nullopt) return OfWritten(*span);
+    if (day && IsEndOfDay()) {
+      if (to_.as_text) return {};
+      return OfWritten({.seconds = kDay});
+    }
     if (iso && day && iso->has_date) return Problem("has a date, and the column is a time of day");
     if (!iso || (!day && !iso->has_date)) {
       return Problem(
@@ -141,6 +145,12 @@ class Times {
   [[nodiscard]] std::string_view cell() const { return std::string_view(text_).substr(at_); }
   [[nodiscard]] int Digits() const { return to_.digits.value_or(6); }
 
+  // 24:00:00, which ParseIso does not take; with an offset only that of UTC.
+  [[nodiscard]] bool IsEndOfDay() const {
+    if (!cell().starts_with("24:")) return false;
+    const auto rest = ParseIso("00" + std::string(cell().substr(2)));
+    return rest && rest->point.seconds == 0 && rest->point.nanos == 0;
+  }
   void OfMoment(const PointInTime& point) {
     AppendDateTime(point, ' ', Digits(), text_);
     if (to_.zoned) text_ += 'Z';
@@ -155,11 +165,9 @@ class Times {
     return {};
   }
   Done OfInterval(const PointInTime& point) {
-    const Span span = SpanOf(point);
     text_.resize(at_);
-    fmt::format_to(std::back_inserter(text_), "{}{}.{:09} seconds", span.negative ? "-" : "",
-                   span.seconds, span.nanos);
-    return {};
+    AppendSpan(SpanOf(point), Digits(), text_);
+    return CheckInterval(to_, cell());
   }
   // `point`: since midnight.
   Done OfSpan(const PointInTime& point, Conversion unit) {

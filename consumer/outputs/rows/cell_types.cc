@@ -106,12 +106,18 @@ class Cell {
         return Bits();
       case CellKind::kChoice:
         return Choice();
+      case CellKind::kMap:
+        return Map();
+      case CellKind::kRange:
+        if (auto text = IsNoJson(); !text) return text;
+        return MakeCellRange(to_, text_, at_);
       case CellKind::kDate:
       case CellKind::kTime:
       case CellKind::kDateTime:
       case CellKind::kInterval:
         return Time();
       case CellKind::kOther:
+        return IsNoJson();
       case CellKind::kBytes:
         break;
     }
@@ -127,9 +133,12 @@ class Cell {
     switch (from_.conversion) {
       case Conversion::kBase64:
       case Conversion::kHex:
-        return DecodeCell(from_.conversion, text_, at_);
+        if (auto decoded = DecodeCell(from_.conversion, text_, at_); !decoded) return decoded;
+        return to_.bits > 0 ? ReadBits() : Done();
       case Conversion::kDecimal:
         return ReadDecimal();
+      case Conversion::kJson:
+        return ReadDocument();
       case Conversion::kInt32:
       case Conversion::kInt64:
         return ReadInteger(from_.conversion == Conversion::kInt64 ? 8 : 4);
@@ -151,21 +160,54 @@ class Cell {
       auto own = UnscaledOf(cell());
       if (!own) return Problem("is no object of scale and value");
       unscaled = std::move(*own);
+    } else if (type_ == JsonType::kNumber) {
+      return Problem("is a number, and `convert: decimal` reads base64: a number needs no convert");
     } else if (from_.scale < 0) {
       return Problem("is no object of scale and value; of a text, write decimal:SCALE");
-    } else if (type_ == JsonType::kNumber) {
-      return Problem("is a number, and `convert: decimal` reads base64");
     }
-    const auto bytes = Decoded(unscaled.value, Conversion::kBase64);
+    if (unscaled.scale < -kMostScale || unscaled.scale > kMostScale) {
+      return Problem(fmt::format("has a scale that is not within -{0} and {0}", kMostScale));
+    }
+    const auto zeros = static_cast<std::size_t>(std::max<std::int64_t>(-unscaled.scale, 0));
+    const auto scale = static_cast<std::size_t>(std::max<std::int64_t>(unscaled.scale, 0));
+    // With its =, so that fewer numbers in texts look like it.
+    const auto bytes = FromBase64(unscaled.value);
     std::string number;
-    const std::int64_t zeros = std::clamp<std::int64_t>(-unscaled.scale, 0, 1000);
-    if (!bytes || bytes->empty() || unscaled.scale < -1000 ||
-        !avro::AppendDecimal(
-            *bytes, static_cast<std::size_t>(std::max<std::int64_t>(unscaled.scale, 0)), number)) {
-      return Problem("is no base64 of a decimal");
+    if (!bytes || bytes->empty() || ToBase64(*bytes) != unscaled.value ||
+        !avro::AppendDecimal(*bytes, scale, number)) {
+      const bool plain = IsJsonNumber(AsJsonNumber(cell()));
+      return Problem(std::string("is no base64 of a decimal")
+                         .append(plain ? ": a number in a text needs no convert" : ""));
     }
-    Become(number.append(static_cast<std::size_t>(zeros), '0'));
+    Become(number.append(zeros, '0'));
     type_ = JsonType::kNumber;
+    return {};
+  }
+  Done ReadDocument() {
+    if (type_ && type_ != JsonType::kString) return {};
+    if (const std::string_view why = JsonProblem(cell()); !why.empty()) {
+      return Problem(fmt::format("is a text that is no JSON document: {}", why));
+    }
+    const bool object = Trimmed(cell()).starts_with('{');
+    type_ = object ? JsonType::kObject : JsonType::kArray;  // or another, but no text any more
+    return {};
+  }
+  // Of Debezium's bytes, the lowest first.
+  Done ReadBits() {
+    std::string bits;
+    for (const char byte : cell()) {
+      for (int bit = 0; bit < 8; ++bit) bits.push_back((byte >> bit & 1) != 0 ? '1' : '0');
+    }
+    if (bits.find('1', to_.bits) != std::string::npos) {
+      return Problem(fmt::format("has more bits than the column's {}", to_.bits));
+    }
+    bits.resize(to_.bits, '0');
+    std::ranges::reverse(bits);
+    if (to_.kind == CellKind::kWhole) {
+      bits = std::to_string(std::stoull(bits, nullptr, 2));
+      type_ = JsonType::kNumber;
+    }
+    Become(bits);
     return {};
   }
   Done ReadInteger(std::size_t size) {
@@ -188,6 +230,17 @@ class Cell {
       return {};
     }
     return Problem(fmt::format("has a NUL{}{}", to_.no_nul, OfBytes()));
+  }
+  Done Map() {
+    if (type_ == JsonType::kObject) return MakeCellMap(text_, at_);
+    if (type_ && type_ != JsonType::kString) return Problem("is no JSON object");
+    if (!Trimmed(cell()).starts_with('{')) return {};
+    return Problem("is a text of JSON (convert: json reads it)");
+  }
+  [[nodiscard]] Done IsNoJson() const {
+    const bool json = type_ == JsonType::kObject || type_ == JsonType::kArray;
+    if (to_.reads_json || !json) return {};
+    return Problem("is a JSON object or array, and the type reads a text: a handler can make one");
   }
   // What may be meant by a key or a header of so many bytes.
   [[nodiscard]] std::string OfBytes() const {
@@ -271,8 +324,20 @@ class Cell {
   }
   Done Bits() {
     if (type_ == JsonType::kBoolean) Become(cell() == "true" ? "1" : "0");
-    if (type_ != JsonType::kNumber || cell() == "0" || cell() == "1") return {};
-    return Problem("is a number, and the column takes a text of 0 and 1");
+    if (type_ == JsonType::kNumber && cell() != "0" && cell() != "1") {
+      return Problem("is a number, and the column takes a text of 0 and 1");
+    }
+    if (cell().find_first_not_of("01") != std::string_view::npos) {
+      const bool encoded = to_.bits > 0 && Decoded(cell(), Conversion::kBase64).has_value();
+      return Problem(std::string("is not a text of 0 and 1")
+                         .append(encoded ? " (of Debezium's bits, convert says base64)" : ""));
+    }
+    const std::size_t most = to_.bits > 0 ? to_.bits : to_.characters;
+    if (cell().size() == to_.bits || most == 0 || (to_.bits == 0 && cell().size() <= most)) {
+      return {};
+    }
+    return Problem(fmt::format("has {} bits, and the column has {}{}", cell().size(),
+                               to_.bits > 0 ? "" : "at most ", most));
   }
   [[nodiscard]] Done Choice() const {
     std::string_view rest = cell();
@@ -319,10 +384,15 @@ Done Takes(const CellType& to, Conversion conversion) {
       return {};
     case Conversion::kBase64:
     case Conversion::kHex:
-      return only(to.kind == CellKind::kBytes, "it is for binary columns");
+      return only(to.kind == CellKind::kBytes || to.bits > 0,
+                  "it is for binary columns, and for bits of a given number");
     case Conversion::kBool:
-      return only(to.kind == CellKind::kBoolean || to.kind == CellKind::kBits || IsNumeric(to.kind),
-                  "it is for booleans and numbers");
+      return only(
+          to.kind == CellKind::kBoolean || to.kind == CellKind::kBits || text || IsNumeric(to.kind),
+          "it is for booleans, numbers and text");
+    case Conversion::kJson:
+      return only(text || to.kind == CellKind::kJson || to.kind == CellKind::kMap,
+                  "it is for JSON and text");
     case Conversion::kInt32:
     case Conversion::kInt64:
     case Conversion::kDecimal:
@@ -337,6 +407,11 @@ Done Takes(const CellType& to, Conversion conversion) {
 
 Done MakeCell(const CellType& to, const Column& from, std::optional<JsonType> type,
               std::string& text, std::size_t at) {
+  // A column of SQLite has no elements; its text does.
+  const bool each = from.conversion != Conversion::kNone && from.conversion != Conversion::kJson;
+  if (to.as_text && to.kind == CellKind::kText && type == JsonType::kArray && each) {
+    return MakeCellArray(to, from, ArrayForm::kJson, text, at);
+  }
   return Cell(to, from, type, text, at).Make();
 }
 

@@ -29,11 +29,16 @@ enum class CellKind : std::uint8_t {
   kBoolean,
   kBits,    // a text of 0 and 1
   kChoice,  // an enumeration
+  kRange,   // of times
+  kMap,     // of texts to texts: hstore
   kDate,
   kTime,  // of day
   kDateTime,
   kInterval,
 };
+
+// Of an interval, from the largest on.
+enum class IntervalField : std::uint8_t { kYears, kMonths, kDays, kHours, kMinutes, kSeconds };
 
 struct CellType {
   CellKind kind = CellKind::kOther;
@@ -47,15 +52,19 @@ struct CellType {
   // kDecimal, kFloat: at most so many behind the point; the times: behind the second.
   std::optional<int> digits{};
   bool infinite = false;  // of numbers: NaN and Infinity are among them
-  // kText, kBytes: at most so many; 0: any number.
+  // kText, kBits, kBytes: at most so many; 0: any number.
   std::size_t characters = 0, octets = 0;
-  bool padded = false;  // blanks at the end are lost; kBytes: has `octets`, no less
+  std::size_t bits = 0;  // kBits, kWhole: it is a field of just so many
+  bool padded = false;   // blanks at the end are lost; kBytes: has `octets`, no less
   std::vector<std::string> choices{};
-  bool several = false;  // choices, with commas between them
+  bool several = false;    // choices, with commas between them
+  bool reads_json = true;  // kOther, kRange: an object or array may be one of its texts
   // The times.
   bool zoned = false;    // written with its offset
   bool spans = false;    // kTime: also negative, and of many hours
   bool as_text = false;  // the column is a text: a time stays as it is written, or is RFC 3339
+  CellKind bounds = CellKind::kDateTime;           // kRange
+  IntervalField finest = IntervalField::kSeconds;  // kInterval: what it keeps
   // Why it takes no NUL, behind "has a NUL"; empty: it does.
   std::string_view no_nul{};
 };
@@ -68,8 +77,22 @@ tl::expected<void, std::string> Takes(const CellType& to, Conversion conversion)
 tl::expected<void, std::string> MakeCell(const CellType& to, const Column& from,
                                          std::optional<JsonType> type, std::string& text,
                                          std::size_t at);
-// Of a column of times, for MakeCell: a text, or a number that counts in `unit`.
+// An array, each of whose elements is made a cell of that type, but for nulls: a JSON array, or as
+// PostgreSQL writes it ({1,NULL}). The error speaks of "an element that …".
+enum class ArrayForm : std::uint8_t { kJson, kPostgres };
+tl::expected<void, std::string> MakeCellArray(const CellType& element, const Column& from,
+                                              ArrayForm form, std::string& text, std::size_t at);
+
+// --- of some kinds, for MakeCell ---
+// Of a column of maps: a JSON object of texts, numbers and nulls becomes "a"=>"1".
+tl::expected<void, std::string> MakeCellMap(std::string& text, std::size_t at);
+// Of a column of times: a text, or a number that counts in `unit`.
 tl::expected<void, std::string> MakeCellTime(const CellType& to, Conversion unit, std::string& text,
                                              std::size_t at);
+// Whether the column keeps all that the text says.
+tl::expected<void, std::string> CheckInterval(const CellType& to, std::string_view text);
+// Of a range of times, or several: its bounds are cells.
+tl::expected<void, std::string> MakeCellRange(const CellType& to, std::string& text,
+                                              std::size_t at);
 
 }  // namespace fencepost::consumer

@@ -9,4 +9,5 @@ SELECT set_config(name, ours, false) FROM pg_settings JOIN (VALUES
 SELECT set_config('synchronous_commit', 'on', false)
  WHERE current_setting('synchronous_commit') <> 'remote_apply';
 SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'postgres';
-SET extra_float_digits = 1; SET array_nulls = on; SET bytea_output = 'hex'; SET xmloption = 'content'
+SET extra_float_digits = 1; SET array_nulls = on; SET bytea_output = 'hex'; SET xmloption = 'content';
+SET lc_monetary = 'C'

@@ -40,6 +40,9 @@ CellType SqliteCellType(std::string_view type, bool strict) {
     cell.kind = CellKind::kDate;
   } else if (holds({"TIME"})) {
     cell.kind = CellKind::kTime;
+  } else if (holds({"JSON"})) {
+    cell.kind = CellKind::kJson;
+    cell.no_nul = {};
   }
   return cell;
 }
@@ -77,10 +80,16 @@ tl::expected<void, std::string> SqliteCells::Convert(std::size_t column,
                                                      std::string& text, std::size_t at) {
   const CellType& to = target_.cells[column];
   // Of a type that says nothing SQLite makes a number of each text that looks like one.
-  if (to.kind != CellKind::kOther) return MakeCell(to, shape_.columns[column], type, text, at);
   CellType number = to;
   number.kind = CellKind::kFloat;
   number.also_64 = true;
+  if (to.kind != CellKind::kOther) {
+    auto made = MakeCell(to, shape_.columns[column], type, text, at);
+    const bool is =
+        made && to.kind == CellKind::kJson && IsNumberOfSqlite(std::string_view(text).substr(at));
+    if (!is) return made;
+    return MakeCell(number, shape_.columns[column], JsonType::kNumber, text, at);
+  }
   const bool is_number = type == JsonType::kNumber || IsNumber(shape_.columns[column].selector);
   if (is_number) return MakeCell(number, shape_.columns[column], type, text, at);
   if (type == JsonType::kBoolean || !IsNumberOfSqlite(std::string_view(text).substr(at))) {

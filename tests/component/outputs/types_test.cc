@@ -44,7 +44,8 @@ TEST_F(PostgresTest, AConversionThatTheColumnCannotTakeIsRefusedBeforeTheFirstRe
   options.columns[0].conversion = Conversion::kHex;
   prepared = Open(options)->Prepare();
   ASSERT_FALSE(prepared);
-  EXPECT_EQ(prepared.error().error.hint, "it is for binary columns");
+  EXPECT_EQ(prepared.error().error.hint,
+            "it is for binary columns, and for bits of a given number");
 }
 
 }  // namespace

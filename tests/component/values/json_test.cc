@@ -9,6 +9,55 @@ static std::string Nested(std::size_t levels) {
 
 static constexpr const char* kNul = "! has a NUL, which PostgreSQL has no text for";
 
+// Debezium writes JSON as a text that holds it.
+static ValueRow Document(const std::string& name, const std::string& v, const std::string& cell) {
+  return {name,
+          v,
+          "json",
+          {{"postgres json", cell},
+           {"mysql json", cell},
+           {"postgres mysql text", cell},
+           {"sqlite text", "'" + cell + "'"},
+           {"sqlite json", "'" + cell + "'"}}};
+}
+static ValueRow NoDocument(const std::string& name, const std::string& v, const std::string& why) {
+  return {name, v, "json", {{"postgres mysql sqlite json", "! " + why}, {"postgres jsonb", "! "}}};
+}
+VALUES(Documents,
+       {Document("an object", R"("{\"a\":[1.50,\"é\"]}")", R"({"a":[1.50,"é"]})"),
+        Document("an array", R"("[1,null]")", "[1,null]"),
+        Document("a string", R"("\"s\"")", R"("s")"),
+        Document("a boolean", R"("true")", "true"),
+        Document("null", R"("null")", "null"),
+        Document("an object that is one already", R"({"a":[1.50,"é"]})", R"({"a":[1.50,"é"]})"),
+        {"a document in jsonb",
+         R"("{\"b\":1,\"a\":2}")",
+         "json",
+         {{"postgres jsonb", R"({"a": 2, "b": 1})"},
+          {"postgres jsonb[]", "! is no JSON array"},
+          {"postgres mysql sqlite integer", "! convert: json cannot fill"},
+          {"postgres bytea", "! convert: json cannot fill"}}},
+        {"a number", R"("12.50")", "json", {{"postgres jsonb", "12.50"}, {"sqlite json", "12.5"}}},
+        {"a JSON null is null", "null", "json", {{"postgres mysql sqlite json", "NULL"}}},
+        {"a document in the key",
+         "1",
+         "json",
+         {{"postgres json", R"({"a":1})"}, {"mysql json", R"({"a":1})"}},
+         "key",
+         "",
+         R"({"a":1})"},
+        NoDocument("no document", R"("s3cret")",
+                   "is a text that is no JSON document: a literal is neither a number nor"),
+        NoDocument("an empty text", R"("")", "is a text that is no JSON document: it is empty"),
+        NoDocument("two documents", R"("{} {}")",
+                   "is a text that is no JSON document: it has two documents or more"),
+        NoDocument("a name twice", R"("{\"a\":1,\"a\":2}")", "an object has a name twice"),
+        NoDocument("not a number", R"("NaN")", "NaN is not JSON"),
+        {"a NUL in a document",
+         R"("{\"a\":\"\\u0000\"}")",
+         "json",
+         {{"postgres jsonb", kNul}, {"postgres json", R"({"a":"\u0000"})"}}}});
+
 VALUES(Json,
        {{"a text with a NUL goes where it can",
          R"("a\u0000b")",

@@ -59,7 +59,8 @@ class Table {
       store_.Exec(fmt::format(kOddPostgres, store_.database()));
       store_.Exec(
           "CREATE TYPE mood AS ENUM ('glad', 'sad'); CREATE DOMAIN doc AS jsonb;"
-          "CREATE DOMAIN short AS varchar(4); CREATE DOMAIN moment AS timestamp");
+          "CREATE DOMAIN short AS varchar(4); CREATE DOMAIN moment AS timestamp;"
+          "CREATE DOMAIN even AS text CHECK (length(VALUE) % 2 = 0); CREATE EXTENSION hstore");
       ::setenv("PGTZ", "Asia/Tokyo", 1);
       ::setenv("PGDATESTYLE", "German", 1);
     } else if (kind == Kind::kMysql) {

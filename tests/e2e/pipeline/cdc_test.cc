@@ -56,8 +56,8 @@ class Source {
   [[nodiscard]] std::string Expected() const {
     std::string all;
     for (const auto& [id, row] : rows_) {
-      all += fmt::format("{}|{}|{}|{}|{}|{}|{}\n", id, row.name, row.email.value_or("-"), row.bio,
-                         Decimal(row.cents), row.born, row.updated_at);
+      all += fmt::format("{0}|{1}|{2}|{3}|{3}|{4}|{5}|{6}\n", id, row.name, row.email.value_or("-"),
+                         row.bio, Decimal(row.cents), row.born, row.updated_at);
     }
     return all;
   }
@@ -66,7 +66,7 @@ class Source {
   struct Row {
     std::string name;
     std::optional<std::string> email;
-    std::string bio;  // kept out of line: it comes only where it changes
+    std::string bio;  // kept out of line: it comes only where it changes; in `settings`, too
     std::int64_t cents = 0;
     int born = 0;                 // days since 1970
     std::int64_t updated_at = 0;  // microseconds
@@ -120,11 +120,14 @@ class Source {
   }
 
   static std::string After(int id, const Row& row, bool same_bio) {
+    constexpr const char* kUnavailable = "__debezium_unavailable_value";
     return fmt::format(
-        R"({{"id":{},"name":"{}","email":{},"bio":"{}","balance":"{}","born":{},"updated_at":{}}})",
+        R"({{"id":{},"name":"{}","email":{},"bio":"{}","settings":"{}","balance":"{}","born":{},)"
+        R"("updated_at":{}}})",
         id, row.name, row.email ? "\"" + *row.email + "\"" : "null",
-        same_bio ? "__debezium_unavailable_value" : row.bio, Base64(row.cents), row.born,
-        row.updated_at);
+        same_bio ? kUnavailable : row.bio,
+        same_bio ? kUnavailable : fmt::format(R"({{\"bio\": \"{}\"}})", row.bio), Base64(row.cents),
+        row.born, row.updated_at);
   }
   void Send(TestProducer& producer, int id, const char* op, const std::string& after) {
     lsn_ += 8 + static_cast<std::int64_t>(random_() % 90);
@@ -192,7 +195,7 @@ class Cdc : public PipelineTest {
     table_->Exec("DROP TABLE IF EXISTS customers");
     table_->Exec(
         "CREATE TABLE customers (id bigint PRIMARY KEY, name text, email text, bio text,"
-        " balance numeric(20, 2), born date, updated_at timestamptz, lsn bigint)");
+        " settings jsonb, balance numeric(20, 2), born date, updated_at timestamptz, lsn bigint)");
     std::string text = ReadFile(SourcePath("config/examples/cdc.yaml"));
     Replace(text, "name: customers-cdc", "name: " + name_);
     Replace(text, "[shop.public.customers]", "[" + name_ + "]");
@@ -240,7 +243,8 @@ class Cdc : public PipelineTest {
   // A line a row, as Source::Expected.
   std::string Copy() {
     return table_->Value(
-        "SELECT string_agg(concat_ws('|', id, name, coalesce(email, '-'), bio, balance,"
+        "SELECT string_agg(concat_ws('|', id, name, coalesce(email, '-'), bio,"
+        " settings->>'bio', balance,"
         " born - date '1970-01-01', (extract(epoch from updated_at) * 1000000)::bigint)"
         " || E'\\n', '' ORDER BY id) FROM customers");
   }

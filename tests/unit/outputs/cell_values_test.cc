@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "consumer/outputs/postgres/postgres_schema.h"
+#include "consumer/outputs/rows/cell_types.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -107,7 +107,10 @@ TEST(EncodedBytes, AreDecodedOrRefused) {
 // As PostgreSQL reads an array literal: what is quoted is taken without its backslashes.
 TEST(ArrayLiterals, QuoteStringsAndKeepNullsAndNesting) {
   const auto literal = [](std::string_view json, CellKind element) {
-    return PgArrayLiteral(json, {.kind = element}).value();
+    std::string text(json);
+    const Column from{.name = "", .selector = {.kind = Selector::Kind::kJson}};
+    EXPECT_TRUE(MakeCellArray({.kind = element}, from, ArrayForm::kPostgres, text, 0)) << json;
+    return text;
   };
   EXPECT_EQ(literal(" [ 1 , [ 2 ] ] ", CellKind::kText), "{1,{2}}");
   EXPECT_EQ(literal(R"(["a\n","\"","\\"])", CellKind::kText), "{\"a\n\",\"\\\"\",\"\\\\\"}");

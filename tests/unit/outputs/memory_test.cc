@@ -1,7 +1,6 @@
 // What one JSON record takes from its id to its row.
 #include <fmt/format.h>
 
-#include "consumer/outputs/postgres/postgres_schema.h"
 #include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/outputs/rows/cell_types.h"
 #include "consumer/record/identity.h"
@@ -52,7 +51,9 @@ TEST(Memory, OfAnArrayColumnToo) {
     if (!json.starts_with('[')) continue;
     const std::string& list = json;
     ExpectBounded(name, list.size(), "", [&] {
-      (void)PgArrayLiteral(list, {.kind = CellKind::kJson});
+      std::string text = list;
+      const Column from{.name = "", .selector = {.kind = Selector::Kind::kJson}};
+      (void)MakeCellArray({.kind = CellKind::kJson}, from, ArrayForm::kPostgres, text, 0);
       return std::string();
     });
   }
