@@ -206,8 +206,8 @@ std::vector<Key> TableKeys(const std::string& output, bool required) {
       rows(
           "keep", At(kOutput<Output>, &Output::rules, &RowRules::keep),
           "Texts that stand for an unchanged value, such as `__debezium_unavailable_value`: a cell "
-          "that is one of them as a whole leaves its column as it is, as `?default` does for one "
-          "that is not there."),
+          "that is nothing else, in any form that Debezium gives it, leaves its column as it is, "
+          "as `?default` does for one that is not there."),
       rows("max_records", &Output::max_records,
            "Records of one transaction at most. Where they take too long, the worker writes fewer "
            "at a time.",

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "consumer/outputs/rows/item_values.h"
+#include "consumer/outputs/rows/kept_values.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 
@@ -47,9 +48,12 @@ tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t column, bool
 bool BatchRows::IsOmitted(std::size_t column, bool found, std::size_t at) const {
   if (!shape_.MayOmit(column)) return false;
   if (!found) return shape_.columns[column].selector.omits && evaluator_.absent();
-  const auto type = evaluator_.type();
-  return (!type || *type == JsonType::kString) &&
-         std::ranges::find(shape_.keep, std::string_view(text_).substr(at)) != shape_.keep.end();
+  Conversion encoding = shape_.columns[column].conversion;
+  if (encoding != Conversion::kBase64 && encoding != Conversion::kHex) {
+    const bool bytes = types_ != nullptr && types_->HoldsBytes(column);
+    encoding = bytes ? Conversion::kBase64 : Conversion::kNone;
+  }
+  return IsKept(shape_.keep, evaluator_.type(), std::string_view(text_).substr(at), encoding);
 }
 
 std::string BatchRows::KeyOf(const Row& row) const {

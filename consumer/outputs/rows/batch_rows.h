@@ -28,6 +28,7 @@ class CellTypes {
  public:
   virtual ~CellTypes() = default;
   virtual std::string_view Name(std::size_t column) const = 0;
+  virtual bool HoldsBytes(std::size_t /*column*/) const { return false; }
   // As MakeCell (cell_types.h).
   virtual tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                                   std::string& text, std::size_t at) = 0;

@@ -43,6 +43,9 @@ class SqliteCells final : public CellTypes {
   [[nodiscard]] std::string_view Name(std::size_t column) const override {
     return target_.types[column];
   }
+  [[nodiscard]] bool HoldsBytes(std::size_t column) const override {
+    return target_.cells[column].kind == CellKind::kBytes;
+  }
   tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                           std::string& text, std::size_t at) override;
 

@@ -74,7 +74,7 @@ TEST_P(OmittedTest, ATextToKeepLeavesItsColumnOutWhereItIsTheWholeCell) {
   Write(*output, R"({"amount":3,"note":"a __debezium_unavailable_value"})");
   EXPECT_EQ(Notes(), "k|3|a __debezium_unavailable_value");
   Write(*output, R"({"amount":4,"note":["__debezium_unavailable_value"]})");
-  EXPECT_EQ(Notes(), R"(k|4|["__debezium_unavailable_value"])");
+  EXPECT_EQ(Notes(), "k|4|a __debezium_unavailable_value");
 }
 
 TEST_P(OmittedTest, AColumnThatIsNotNullStaysAsItIsAndIsMissedInANewRow) {
