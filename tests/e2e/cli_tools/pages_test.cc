@@ -1,5 +1,5 @@
-// The pages of deploy/moving-in to the letter: what they show is run on real servers that hold what
-// the other program has left. Nothing is replaced but addresses.
+// README and the pages of deploy/moving-in to the letter: what they show is run on real servers,
+// with a bare Redis, which hold what the other program has left. Nothing is replaced but addresses.
 #include <cstdlib>
 #include <sstream>
 
@@ -31,7 +31,7 @@ void ReplaceAll(std::string& text, const std::string& what, const std::string& w
   }
 }
 
-class MovingIn : public PipelineTest {
+class Pages : public PipelineTest {
  protected:
   // A page of a pipeline that has a topic, a group and a table of this definition.
   void Open(const std::string& page, const std::string& table) {
@@ -43,14 +43,12 @@ class MovingIn : public PipelineTest {
     }();
     EXPECT_TRUE(shop);
     nodes_ = std::make_unique<RedisServers>(1);
-    InitLocks(*nodes_, "30s");
-    Postgres().Open("shop", "app")->Exec("CREATE TABLE " + table);
+    if (!table.empty()) Postgres().Open("shop", "app")->Exec("CREATE TABLE " + table);
     ReplaceAll(page_, "127.0.0.1:9092", Kafka().bootstrap());
-    ReplaceAll(page_, "127.0.0.1:7001", (*nodes_)[0].address());
-    ReplaceAll(page_, "127.0.0.1:5432", fmt::format("127.0.0.1:{}", Postgres().port()));
+    ReplaceAll(page_, "127.0.0.1:6379", (*nodes_)[0].address());
   }
   void Read(const std::string& page) {
-    page_ = ReadFile(testing::SourcePath("deploy/moving-in/" + page));
+    page_ = ReadFile(testing::SourcePath(page));
     ASSERT_FALSE(page_.empty());
   }
   [[nodiscard]] std::vector<std::string> Blocks(const std::string& kind) const {
@@ -76,19 +74,23 @@ class MovingIn : public PipelineTest {
       if (line.starts_with("fencepost run ")) {
         const std::string name = std::filesystem::path(file_).filename();
         ASSERT_EQ(line, "fencepost run " + name + " --http 127.0.0.1:9464");
-        worker_ =
-            std::make_unique<WorkerProcess>(WorkerOptions{.files = {file_}, .name = "worker-1"});
+        worker_ = std::make_unique<WorkerProcess>(
+            WorkerOptions{.files = {file_}, .name = "worker-1", .env = Port()});
       } else {
         const Finished done = Shell(line);
         EXPECT_EQ(done.exit_code, 0) << line << "\n" << done.output;
       }
     }
   }
+  // libpq's, in place of 5432.
+  static std::map<std::string, std::string> Port() {
+    return {{"PGPORT", std::to_string(Postgres().port())}};
+  }
   [[nodiscard]] ProcessOptions InShell(const std::string& line) const {
     const std::string bin = std::filesystem::path(testing::FencepostBinary()).parent_path();
-    return {.argv = {"bash", "-c", line},
-            .env = {{"PATH", bin + ":" + std::getenv("PATH")}},
-            .directory = folder_.path()};
+    auto env = Port();
+    env["PATH"] = bin + ":" + std::getenv("PATH");
+    return {.argv = {"bash", "-c", line}, .env = env, .directory = folder_.path()};
   }
   [[nodiscard]] Finished Shell(const std::string& line) const { return RunToEnd(InShell(line)); }
   // Until the group has read all of it; then the worker ends.
@@ -119,9 +121,25 @@ class MovingIn : public PipelineTest {
   std::unique_ptr<WorkerProcess> worker_;
 };
 
-TEST_F(MovingIn, FromTheJdbcSinkWritesOverWhatItHadNotCommittedAndGoesOnBehindIt) {
+TEST_F(Pages, TheReadmesPipelineWritesItsFirstRowsOnBareServers) {
+  Open("README.md", "");
+  Kafka().CreateTopic("orders", 1);
+  for (const char* amount : {"12.50", "12.5", "7"}) {
+    const char* id = *amount == '7' ? "o-2" : "o-1";
+    Produce({{.topic = "orders",
+              .value = fmt::format(R"({{"order_id":"{}","amount":{}}})", id, amount),
+              .headers = {}}});
+  }
+  Follow();
+  Finish("orders", {"orders"});
+  EXPECT_THAT(Rows("SELECT e::text FROM effects e ORDER BY 1"),
+              ElementsAre("(o-1,12.50)", "(o-2,7)"));
+  Kafka().admin().DeleteTopic("orders");
+}
+
+TEST_F(Pages, MovingInFromTheJdbcSinkWritesOverWhatItHadNotCommittedAndGoesOnBehindIt) {
   // As its auto.create makes it.
-  Open("connect-jdbc-sink.md",
+  Open("deploy/moving-in/connect-jdbc-sink.md",
        R"("orders" ("order_id" TEXT NOT NULL, "amount" DOUBLE PRECISION NULL, "note" TEXT NULL,)"
        R"( PRIMARY KEY("order_id")))");
   Kafka().CreateTopic("orders", 1);
@@ -179,13 +197,13 @@ TestRecord SpringsLetter(const std::string& topic, std::int64_t offset, const st
                   {"kafka_dlt-exception-stacktrace", "java.lang.IllegalStateException\n\tat …"}}};
 }
 
-TEST_F(MovingIn, FromSpringTakesItsDeadLettersInAsRecordsAndDlqNamesThem) {
+TEST_F(Pages, MovingInFromSpringTakesItsDeadLettersInAsRecordsAndDlqNamesThem) {
   StubServer service([](const StubServer::Request& request) {
     const auto id = nlohmann::json::parse(request.body)["payment_id"];
     return StubServer::Answer{.body =
                                   nlohmann::json({{"payment_id", id}, {"status", "paid"}}).dump()};
   });
-  Open("spring-kafka.md", "payments (payment_id text, status text)");
+  Open("deploy/moving-in/spring-kafka.md", "payments (payment_id text, status text)");
   ReplaceAll(page_, "http://127.0.0.1:8080/payments", service.Url("/payments"));
   for (const char* topic : {"payments", "payments-dlt", "payments.dead"}) {
     Kafka().CreateTopic(topic, 1);
@@ -218,8 +236,8 @@ TEST_F(MovingIn, FromSpringTakesItsDeadLettersInAsRecordsAndDlqNamesThem) {
 // The metadata is what parallel-consumer 0.5.3.3 commits
 // (tests/unit/kafka/foreign_metadata_test.cc) at offset 2 when 2 is unfinished and 3, 4 and 5 are
 // finished.
-TEST_F(MovingIn, FromParallelConsumerProcessesAgainWhatItHadFinishedOutOfOrderAndSaysSo) {
-  Open("parallel-consumer.md", "shipments (shipment_id text, city text)");
+TEST_F(Pages, MovingInFromParallelConsumerProcessesAgainWhatItHadFinishedOutOfOrderAndSaysSo) {
+  Open("deploy/moving-in/parallel-consumer.md", "shipments (shipment_id text, city text)");
   Kafka().CreateTopic("shipments", 1);
   Kafka().CreateTopic("shipments.dead", 1);
   for (int i = 0; i < 7; ++i) {
@@ -240,9 +258,9 @@ TEST_F(MovingIn, FromParallelConsumerProcessesAgainWhatItHadFinishedOutOfOrderAn
               ElementsAre("s-0 s-1 s-2 s-3 s-3 s-4 s-4 s-5 s-5 s-6"));
 }
 
-TEST_F(MovingIn, FromRedsyncRunsTheJobUnderALockThatItsOwnDoesNotExclude) {
+TEST_F(Pages, MovingInFromRedsyncRunsTheJobUnderALockThatItsOwnDoesNotExclude) {
   nodes_ = std::make_unique<RedisServers>(3);
-  Read("redsync.md");
+  Read("deploy/moving-in/redsync.md");
   for (std::size_t node = 0; node < 3; ++node) {
     ReplaceAll(page_, fmt::format("127.0.0.1:700{}", node + 1), (*nodes_)[node].address());
   }
