@@ -87,6 +87,9 @@ LoadResult LoadText(std::string_view text, const std::string& file,
     Findings advice(file);
     Advise(*values, advice);
     result.advice = advice.Take();
+    Findings remarks(file);
+    TellWhatTheLockIsFor(*values, remarks);
+    result.remarks = remarks.Take();
     result.options = values->options();
     result.options->config_hash = Sha256Hex(text);
   } else {

@@ -22,7 +22,8 @@ struct LoadResult {
   std::optional<consumer::PipelineOptions> options;  // there exactly when no finding is an error
   std::vector<consumer::PipelineTest> tests;         // the file's, where there are options
   std::vector<Finding> findings;                     // sorted by place; all that could be found
-  std::vector<Finding> advice;  // Advise (config/lint/lint.h), where there are options
+  // Where there are options (config/lint/lint.h): Advise, TellWhatTheLockIsFor.
+  std::vector<Finding> advice, remarks;
   // Of what the file has, by path: for what only others can check (jq programs, servers).
   std::map<std::string, Place, std::less<>> places;
   // Of the key, or of the nearest section around it.

@@ -10,5 +10,7 @@ void Lint(const Values& values, Findings& findings);
 // Warnings of what works, and will hurt, in a file without errors. Only for those who check a file:
 // `run` does not say it at each start.
 void Advise(const Values& values, Findings& findings);
+// What the lock is for in this pipeline: one line, for those who check a file too.
+void TellWhatTheLockIsFor(const Values& values, Findings& findings);
 
 }  // namespace fencepost::config

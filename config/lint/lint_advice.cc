@@ -61,7 +61,7 @@ bool IsLoopback(std::string_view host) {
 
 void AdviseNodes(const Values& values, Findings& findings) {
   const auto nodes = values.Texts("lock.redis.nodes");
-  if (nodes.size() == 1) {
+  if (nodes.size() == 1 && !LedgerDecides(values.options())) {
     findings.Warning(
         nodes.front().at, kRule,
         "lock.redis.nodes: one node is no quorum: while it is away nothing is processed, and a "
@@ -137,6 +137,22 @@ void AdviseTls(const Values& values, Findings& findings) {
 }
 
 }  // namespace
+
+void TellWhatTheLockIsFor(const Values& values, Findings& findings) {
+  const consumer::PipelineOptions& o = values.options();
+  const bool tokens = !o.handler.outside() || o.handler.idempotent;
+  const std::string_view why = !HasLedger(o)                  ? "the output has no ledger"
+                               : tokens                       ? "the output writes fencing tokens"
+                               : values.Given("handler.http") ? "handler.http is not idempotent"
+                                                              : "handler.exec is not idempotent";
+  findings.Add(values.KeyPlace("lock.redis"), Severity::kInfo, "lock",
+               LedgerDecides(o)
+                   ? "the ledger decides, and the lock spares double work: one Redis is enough, "
+                     "which may be managed and fail over; no `fencepost locks init` is needed"
+                   : fmt::format("the lock counts, since {}: take three or five independent Redis "
+                                 "primaries, and make their store by `fencepost locks init`",
+                                 why));
+}
 
 void Advise(const Values& values, Findings& findings) {
   AdviseDeadLetters(values, findings);

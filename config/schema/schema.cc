@@ -147,7 +147,11 @@ std::vector<Key> LockKeys() {
   const KeysOf redis("lock.redis", kRedis);
   return {
       lock("", "The quorum lock that a worker acquires for each record.", {.required = true}),
-      redis("", "The lock store.", {.required = true}),
+      redis("",
+            "The lock store. Where the ledger decides (no handler, `jq`, `take` or an `idempotent` "
+            "one; no selector `token`), one Redis is enough, which may be managed and fail over. "
+            "Elsewhere take three or five.",
+            {.required = true}),
       redis("nodes", &locking::RedisOptions::nodes,
             "1, 3, 5 or 7 independent Redis primaries: `HOST:PORT`, `unix:/PATH`, "
             "`redis://[USER[:PASSWORD]@]HOST[:PORT]`, or `rediss://` for TLS. A URL sets login and "
@@ -174,7 +178,7 @@ std::vector<Key> LockKeys() {
             "Limit of one call to a node.", {.limits = {{"1ms", "10s"}}}),
       lock("ttl", At(kTiming, &locking::LockOptions::ttl),
            "Life of a lease; a watchdog extends it at a third of it. At most the store's `max_ttl` "
-           "(30 s, or what `locks init --max-ttl` has set).",
+           "(30 s, or what its first worker or `locks init --max-ttl` has set).",
            {.limits = {{"100ms", "10m"}}}),
       lock("min_validity", At(kTiming, &locking::LockOptions::min_validity),
            "A fresh lease with less time left is released.", {.limits = {{"1ms", "10m"}}}),
@@ -186,13 +190,14 @@ std::vector<Key> LockKeys() {
            "with `record_id: position` and a ledger or `output.kafka`. A killed worker leaves its "
            "blocks locked until their leases end. All workers need the same value.",
            {.limits = {{"1", "65536"}}, .basic = true}),
-      lock("on_unavailable",
-           OneOf<OnUnavailable>(
-               {{"pause", OnUnavailable::kPause}, {"proceed", OnUnavailable::kProceed}}, kLock,
-               &LockSection::on_unavailable),
-           "Without a quorum of lock nodes records wait (`pause`) or `proceed` by the ledger "
-           "alone. `proceed` needs a ledger, no selector `token`, and no handler or an "
-           "`idempotent` one: workers may run it for one record at once."),
+      lock(
+          "on_unavailable",
+          OneOf<OnUnavailable>(
+              {{"pause", OnUnavailable::kPause}, {"proceed", OnUnavailable::kProceed}}, kLock,
+              &LockSection::on_unavailable),
+          "Without a quorum of lock nodes records wait (`pause`) or, only where the ledger decides "
+          "(`lock.redis`), `proceed` by it alone: workers may run an `idempotent` handler for one "
+          "record at once."),
       lock("max_skew", At(kTiming, &locking::LockOptions::max_skew),
            "Largest tolerated clock difference between workers and lock nodes.",
            {.limits = {{"10ms", "1m"}}}),

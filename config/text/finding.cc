@@ -14,7 +14,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 55> kRules{{
+constexpr std::array<Rule, 56> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -35,6 +35,7 @@ constexpr std::array<Rule, 55> kRules{{
     {"tls", "TLS has its files, they can be used, and it is not left out by mistake."},
     {"ttl", "The lock store allows lock.ttl."},
     {"min-validity", "A lease of lock.ttl can have lock.min_validity left."},
+    {"lock", "What the lock is for here, and so which nodes it needs."},
     {"unavailable", "lock.on_unavailable: proceed only where the ledger decides alone."},
     {"node-timeout", "A call to one lock node ends before a lease does."},
     {"remember-done",
@@ -75,7 +76,8 @@ constexpr std::array<Rule, 55> kRules{{
 }};
 
 std::string_view SeverityText(Severity severity) {
-  return severity == Severity::kError ? "error" : "warning";
+  constexpr std::array<std::string_view, 3> kTexts = {"error", "warning", "info"};
+  return kTexts[static_cast<std::size_t>(severity)];
 }
 
 // In a workflow command of GitHub: these characters mean something.
@@ -112,9 +114,11 @@ std::string FormatFinding(const Finding& finding) {
 }
 
 std::string FormatFindingGithub(const Finding& finding) {
-  return fmt::format("::{} file={},line={},col={},title={}::{}", SeverityText(finding.severity),
-                     Escaped(finding.file, true), finding.line, finding.col,
-                     Escaped(finding.rule, true), Escaped(finding.message, false));
+  const bool info = finding.severity == Severity::kInfo;  // GitHub has another word for it
+  return fmt::format("::{} file={},line={},col={},title={}::{}",
+                     info ? "notice" : SeverityText(finding.severity), Escaped(finding.file, true),
+                     finding.line, finding.col, Escaped(finding.rule, true),
+                     Escaped(finding.message, false));
 }
 
 std::string FormatFindingsJson(std::span<const Finding> findings) {

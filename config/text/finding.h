@@ -19,7 +19,7 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-enum class Severity : std::uint8_t { kError, kWarning };
+enum class Severity : std::uint8_t { kError, kWarning, kInfo };
 
 struct Finding {
   std::string file;
@@ -30,7 +30,7 @@ struct Finding {
   std::string rule;     // stable, one of Rules()
 };
 
-// FILE:LINE:COL: error|warning: message [rule]
+// FILE:LINE:COL: error|warning|info: message [rule]
 std::string FormatFinding(const Finding& finding);
 // ::error file=FILE,line=LINE,col=COL,title=RULE::MESSAGE, a workflow command of GitHub Actions,
 // which shows it beside the line.

@@ -161,10 +161,10 @@ std::string PipelineText::Yaml() const {
   text += !mysql.empty() ? "output:\n  mysql:\n" + mysql
           : dsn.empty()  ? fmt::format("output:\n  sqlite:\n    path: {}\n", sqlite_path)
                          : fmt::format("output:\n  postgres:\n    dsn: {}\n", dsn);
-  text +=
-      "    table: effects\n"
-      "    columns: {order_id: json:/order_id, amount: json:/amount, fence: token}\n";
-  return text;
+  return text + fmt::format(
+                    "    table: effects\n"
+                    "    columns: {{order_id: json:/order_id, amount: json:/amount{}}}\n",
+                    tokens ? ", fence: token" : "");
 }
 
 void InitLocks(const RedisServers& nodes, const std::string& max_ttl) {

@@ -112,6 +112,7 @@ struct PipelineText {
   std::string librdkafka{};  // further settings, each with a comma before it
   std::string more{};        // further top-level lines
   std::string guarantee = "exactly-once";
+  bool tokens = true;    // are written: so the lock counts (consumer::LedgerDecides)
   std::string output{};  // the whole section, instead of the table `effects`
 
   [[nodiscard]] std::string Yaml() const;

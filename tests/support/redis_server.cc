@@ -82,6 +82,7 @@ void RedisServer::Start() {
   const std::string path = dir_.Write("redis.conf", conf);
   ProcessOptions process;
   process.argv = {Program(), path};
+  if (options_.sentinel) process.argv.emplace_back("--sentinel");
   process.env = options_.env;
   process_ = std::make_unique<Process>(std::move(process));
   bool died = false;

@@ -24,6 +24,7 @@ struct RedisServerOptions {
   bool own_clock = false;                    // ShiftClock works (clock_shim.c is preloaded)
   std::string bind = "127.0.0.1";            // Command goes there
   int port = 0;                              // 0: a free one
+  bool sentinel = false;                     // Redis Sentinel; `config` says what it watches
 };
 
 // One primary on 127.0.0.1 and on a Unix socket, without persistence unless asked for. The

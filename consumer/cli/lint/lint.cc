@@ -70,7 +70,9 @@ int Lint(const LintArguments& arguments) {
     CheckTls(loaded.back());
     LookForScript(loaded.back());
     add(loaded.back().findings);
-    if (!config::HasErrors(loaded.back().findings)) add(loaded.back().advice);
+    if (config::HasErrors(loaded.back().findings)) continue;
+    add(loaded.back().advice);
+    add(loaded.back().remarks);
   }
   add(config::CheckTogether(loaded));
   if (arguments.env_optional) ForgiveVariables(findings);
@@ -89,7 +91,9 @@ int Lint(const LintArguments& arguments) {
     }
     const bool person = arguments.format == "text" && isatty(STDOUT_FILENO) == 1;
     for (const config::LoadResult& file : loaded) {
-      const bool found = std::ranges::count(findings, file.file, &config::Finding::file) > 0;
+      const bool found = std::ranges::any_of(findings, [&file](const config::Finding& finding) {
+        return finding.file == file.file && finding.severity != config::Severity::kInfo;
+      });
       if (person && !found) std::printf("%s: ok\n", file.file.c_str());
     }
   }

@@ -268,9 +268,11 @@ void LintLockNodes(OnlineLint& lint) {
   view.WatchUntil([&] { return view.All(known); }, lint.limit);
   const auto problem = view.store().Problem();
   if (problem && problem->code == "no_store") {
-    lint.Warning(key,
-                 "the lock nodes have no lock store yet: make it by `fencepost locks init`, or the "
-                 "first worker makes one that is in quarantine at first");
+    if (lock.lock.quarantine) {
+      lint.Warning(key,
+                   "the lock nodes have no lock store yet: make it by `fencepost locks init`, or "
+                   "the first worker makes one that is in quarantine at first");
+    }
   } else if (problem) {
     lint.Error(key, problem->Line());
   }
@@ -279,7 +281,8 @@ void LintLockNodes(OnlineLint& lint) {
     const auto tell = [&](const std::string& what) {
       const std::string line =
           fmt::format("lock node {} ({}): {}", locking::NodeLetter(node), view.Address(node), what);
-      view.store().Available() ? lint.Warning(key, line) : lint.Error(key, line);
+      const bool remark = status.connected && problem && problem->code == "no_store";
+      view.store().Available() || remark ? lint.Warning(key, line) : lint.Error(key, line);
     };
     if (!status.connected || !status.problem.empty()) {
       tell(view.WhyNoAnswer(node));

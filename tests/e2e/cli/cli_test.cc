@@ -34,10 +34,13 @@ std::string GoodText(const std::string& name = "orders") {
 
 constexpr const char* kBadText = "version: 1\nname: orders\nguarante: exactly-once\n";
 
-TEST(Lint, IsSilentOnTheExample) {
-  const Finished lint = Fencepost({"lint", testing::SourcePath("config/examples/orders.yaml")});
+TEST(Lint, SaysOfTheExampleOnlyWhatItsLockIsFor) {
+  const std::string file = testing::SourcePath("config/examples/orders.yaml");
+  const Finished lint = Fencepost({"lint", file});
   EXPECT_EQ(lint.exit_code, 0);
-  EXPECT_EQ(lint.output + lint.error_output, "");
+  EXPECT_THAT(lint.output + lint.error_output,
+              MatchesRegex(file + ":7:8: info: the ledger decides,[^\n]* \\[lock\\]\n"));
+  EXPECT_THAT(Fencepost({"lint", "--format", "github", file}).output, HasSubstr("::notice file="));
 }
 
 TEST(Lint, SaysFileLineAndColumnOfEachErrorInOneLine) {

@@ -1,4 +1,6 @@
 // fencepost lint --online on real servers.
+#include <regex>
+
 #include "tests/e2e/cli_tools/tools_test.h"
 
 namespace fencepost::testing {
@@ -11,12 +13,14 @@ using ::testing::Not;
 
 class LintOnline : public ToolsTest {
  protected:
-  // Exit code, and what it found.
+  // Exit code, and what it found: without the line on what the lock is for.
   [[nodiscard]] std::string Lint(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words{"--online", "--timeout", "5"};
     words.insert(words.end(), more.begin(), more.end());
     const Finished done = Tool({"lint"}, words);
-    return fmt::format("{}\n{}{}", done.exit_code, done.output, done.error_output);
+    static const std::regex kInfo("[^\n]*: info: [^\n]*\n");
+    return fmt::format("{}\n{}{}", done.exit_code, std::regex_replace(done.output, kInfo, ""),
+                       done.error_output);
   }
 };
 
@@ -164,6 +168,16 @@ TEST_F(LintOnline, TellsLockNodesThatAreAwayOrEvictLocks) {
   nodes[1].Command({"CONFIG", "SET", "requirepass", "secret"});
   EXPECT_THAT(Lint(), AllOf(HasSubstr("1\n"), HasSubstr("error: lock node b ("),
                             HasSubstr("the node says: NOAUTH")));
+}
+
+TEST_F(LintOnline, WarnsOfOneRedisThatEvictsAndOfNoMissingStoreWhereTheLedgerDecides) {
+  const RedisServers nodes(1, {.maxmemory_policy = "volatile-lru"});
+  PipelineText text = ToolsText();
+  text.nodes = nodes.list();
+  text.tokens = false;
+  Use(text);
+  EXPECT_THAT(Lint(), AllOf(HasSubstr("0\n"), HasSubstr("warning: lock node a ("),
+                            HasSubstr("volatile-lru"), Not(HasSubstr("store"))));
 }
 
 TEST_F(LintOnline, SaysThatNoBrokerAnswersAndWhy) {

@@ -81,6 +81,40 @@ TEST(Advice, NamesATimeoutThatOutlivesTheLease) {
   EXPECT_THAT(AdviceOf(Pipeline(kThree, http)), IsEmpty());
 }
 
+TEST(TheLock, IsSaidToCountWhereTheLedgerDoesNotDecideAlone) {
+  const std::string tokens =
+      std::string(kStop) +
+      "output: {sqlite: {path: e.db, table: t, columns: {a: key, b: token}}}\n";
+  const struct {
+    std::string more;
+    const char* said;
+  } rows[] = {
+      {kSqlite, ""},
+      {kSqlite + "handler: {jq: \".\"}\n", ""},
+      {kSqlite + "handler: {take: json:/a}\n", ""},
+      {kSqlite + "handler: {exec: {command: [cat], idempotent: true}}\n", ""},
+      {kSqlite + "handler: {exec: {command: [cat]}}\n", "handler.exec is not idempotent"},
+      {kSqlite + "handler: {http: {url: \"http://s/\"}}\n", "handler.http is not idempotent"},
+      {tokens, "the output writes fencing tokens"},
+      {std::string(kStop) + kFile, "the output has no ledger"},
+      {std::string(kStop) + "output: {kafka: {topic: out}}\n", "the output has no ledger"},
+  };
+  for (const auto& [more, said] : rows) {
+    const bool decides = *said == 0;
+    const LoadResult loaded = LoadText(Pipeline("a:6379", more), "p.yaml", {});
+    ASSERT_TRUE(loaded.options) << more;
+    EXPECT_EQ(loaded.options->lock.lock.quarantine, !decides) << more;
+    ASSERT_THAT(loaded.remarks, SizeIs(1)) << more;
+    EXPECT_THAT(FormatFinding(loaded.remarks.front()),
+                AllOf(HasSubstr("p.yaml:5:8: info: the "),
+                      HasSubstr(decides ? "one Redis is enough" : said), HasSubstr(" [lock]")));
+    const auto alone = [](const Finding& advice) {
+      return advice.message.find("one node is no quorum") != std::string::npos;
+    };
+    EXPECT_EQ(std::ranges::any_of(loaded.advice, alone), !decides) << more;
+  }
+}
+
 TEST(Advice, NamesOneNodeAloneAndNodesThatFailTogether) {
   const std::string rest = std::string(kStop) + kFile;
   EXPECT_THAT(
