@@ -8,11 +8,10 @@ import unittest
 
 import yaml
 from support.pipelines import check_lint, seconds, shutdown_timeout
-from support.processes import FENCEPOST, SOURCE, Process, free_port, run, wait_until
+from support.processes import SOURCE, Process, free_port, run, wait_until
 
 DEPLOY = SOURCE / "deploy"
 WORKERS = ("worker-1", "worker-2", "worker-3")
-REDIS = ("redis-a", "redis-b", "redis-c", "redis-d", "redis-e")
 
 
 def setUpModule():
@@ -36,8 +35,8 @@ def mounts(service: str) -> dict[str, str]:
 
 class Compose(unittest.TestCase):
     def test_it_holds_what_it_promises(self):
-        others = {"kafka", "topics", "postgres", "locks-init", "prometheus", "grafana"}
-        self.assertEqual(set(SERVICES), {*WORKERS, *REDIS, *others})
+        others = {"redis", "kafka", "topics", "postgres", "prometheus", "grafana"}
+        self.assertEqual(set(SERVICES), {*WORKERS, *others})
 
     def test_every_file_that_is_mounted_exists_and_every_volume_is_declared(self):
         for service in SERVICES:
@@ -67,7 +66,7 @@ class Compose(unittest.TestCase):
         check_lint(self, {"orders.yaml": text})
         pipeline = yaml.safe_load(text)
         hosts = pipeline["kafka"]["brokers"] + pipeline["lock"]["redis"]["nodes"]
-        self.assertEqual([h.split(":")[0] for h in hosts], ["kafka", *REDIS])
+        self.assertEqual([h.split(":")[0] for h in hosts], ["kafka", "redis"])
         self.assertIn("@postgres/", pipeline["output"]["postgres"]["dsn"])
         topics = SERVICES["topics"]["command"]
         for topic in [*pipeline["kafka"]["topics"], pipeline["dead_letter"]["topic"]]:
@@ -92,23 +91,13 @@ class Compose(unittest.TestCase):
             # `run` ends whatever hangs ten seconds after shutdown_timeout.
             self.assertGreaterEqual(seconds(worker["stop_grace_period"]), timeout + 10 + 5)
 
-    def test_redis_nodes_have_their_own_volume_and_evict_nothing(self):
-        volumes = [mounts(name)["/data"] for name in REDIS]
-        self.assertEqual(len(set(volumes)), len(REDIS))
-        for name in REDIS:
-            command = SERVICES[name]["command"]
-            command = command if isinstance(command, str) else " ".join(command)
-            for words in ("--appendonly yes", "--appendfsync everysec",
-                          "--maxmemory-policy noeviction", "--aclfile /etc/redis/users.acl"):
-                self.assertIn(words, command)
-
     def test_the_acl_is_the_one_that_make_acl_writes(self):
         pipeline = yaml.safe_load((DEPLOY / "compose/orders.yaml").read_text())
         made = run(DEPLOY / "redis/make-acl", input=pipeline["lock"]["redis"]["password"]).stdout
         self.assertEqual((DEPLOY / "compose/users.acl").read_text(), made)
 
     def test_its_redis_starts_with_this_command_and_its_probe_says_so(self):
-        service = SERVICES["redis-a"]
+        service = SERVICES["redis"]
         command = service["command"]
         command = command if isinstance(command, str) else " ".join(command)
         with tempfile.TemporaryDirectory() as folder:
@@ -147,17 +136,6 @@ class Compose(unittest.TestCase):
             path.read_text() for path in (provisioning / "dashboards").glob("*.yaml")])
         folder = provider["providers"][0]["options"]["path"]
         self.assertEqual(files[f"{folder}/fencepost.json"], str(DEPLOY / "grafana/fencepost.json"))
-
-    def test_the_init_job_runs_again_without_harm(self):
-        service = SERVICES["locks-init"]
-        self.assertNotIn("entrypoint", {k for k, v in service.items() if v})  # the image's own
-        # What the words do is tried in deploy/locks and e2e/lock_cli.
-        self.assertEqual(service["command"][:2], ["locks", "init"])
-        self.assertIn("--if-missing", service["command"])
-        words = run(FENCEPOST, "locks", "init", "--help").stdout
-        for word in service["command"]:
-            if word.startswith("--"):
-                self.assertIn(word, words)
 
 
 if __name__ == "__main__":

@@ -201,7 +201,7 @@ class Cdc : public PipelineTest {
     Replace(text, "[shop.public.customers]", "[" + name_ + "]");
     Replace(text, "topic: shop.public.customers.dead", "topic: " + name_ + ".dead");
     Replace(text, "127.0.0.1:9092", Kafka().bootstrap());
-    Replace(text, "[127.0.0.1:7001, 127.0.0.1:7002, 127.0.0.1:7003]", "[" + Nodes().list() + "]");
+    Replace(text, "[127.0.0.1:6379]", "[" + Nodes().list() + "]");
     Replace(text, "lock:\n", "lock:\n  ttl: 3s\n  min_validity: 1s\n  max_skew: 2s\n");
     Replace(text, "${COPY_DSN:-postgresql://app@127.0.0.1/copy}", table_->dsn());
     Replace(text, "record_id: position",
