@@ -31,7 +31,7 @@ constexpr std::size_t kLastGrowth = 1024;
 constexpr std::size_t kMostAlone = 10'000;
 constexpr std::chrono::minutes kReread{1};
 constexpr std::size_t kMostKinds = 100;
-constexpr std::uint8_t kLasting = 3;  // batches in a row with refused records: the next has, too
+constexpr std::uint8_t kLasting = 4;  // batches: one of so many before had refused records
 
 WriteOutcome BadAlone(const OutputError& error, DeadLetterReason reason) {
   const std::string& detail = error.detail.empty() ? error.error.what : error.detail;
@@ -94,7 +94,7 @@ void WriteRetry::Begin(std::uint64_t batch, std::uint64_t answered,
   work_ = std::move(alone);
   work_.push_front(std::move(together));
   work_.push_back(std::move(behind));
-  apart_ = dirty_in_row_ >= kLasting && work_.front().size() > 1;
+  apart_ = dirty_in_row_ > 0 && work_.front().size() > 1;
 }
 
 // --- which part is next ------------------------------------------------------------------------
@@ -215,8 +215,8 @@ void WriteRetry::OnWritten(std::vector<WriteOutcome> outcomes) {
     RereadCatalog();
   }
   if (decided == 0 && !again) WaitForService();
-  if (dirty && dirty_in_row_ < kLasting) ++dirty_in_row_;
-  if (took_rows && !dirty) dirty_in_row_ = 0;
+  if (took_rows && dirty_in_row_ > 0) --dirty_in_row_;
+  if (dirty) dirty_in_row_ = kLasting;
   if (decided == current_.size()) GrowIfFull();
   if (took_rows) OnTableAccepts();
   if (put_off_.empty() && !WithinMaxConsecutive()) Sample(kSamples);

@@ -130,7 +130,7 @@ class WriteRetry {
   std::size_t full_in_row_ = 0;  // transactions at the limit that succeeded
   std::size_t grow_after_;
   bool grown_ = false;             // since the last that was too slow
-  std::uint8_t dirty_in_row_ = 0;  // parts with bad records, since one that took rows had none
+  std::uint8_t dirty_in_row_ = 0;  // parts that are written apart at once, behind a dirty one
   RunOfRefusals run_;              // called bad since the table was last seen to take a record
   std::size_t turn_ = 0;           // so that other samples are picked each time
   Wait pause_;                     // before a batch is handed back of which nothing was taken

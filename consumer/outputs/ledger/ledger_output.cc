@@ -180,7 +180,7 @@ LedgerOutput::Answer<void> LedgerOutput::ApartSteps(Outcomes& outcomes, Why& why
                         .expected = refused_,
                         .taken = taken});
   if (auto done = SearchApart(search, why); !done) return done;
-  refused_ = why.size();
+  refused_ = std::max(why.size(), (refused_ + 1) / 2);
   for (const std::size_t place : lost_) outcomes[place].lost_to_newer = true;
   for (const std::size_t record : search.left()) {
     outcomes[index[record]].result = WriteResult::kNotWritten;

@@ -154,7 +154,7 @@ class LedgerOutput : public Output {
 
   const std::size_t max_records_;
   std::optional<Records> suspects_;  // of the batch that is refused as a whole
-  std::size_t refused_ = 0;          // records, by the last batch that was written apart
+  std::size_t refused_ = 0;          // records, by those of late that were written apart
 };
 
 }  // namespace fencepost::consumer

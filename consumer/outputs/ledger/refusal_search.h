@@ -50,9 +50,14 @@ class RefusalSearch {
   [[nodiscard]] const Records& left() const { return left_; }
 
  private:
-  using Parts = std::list<Records>;
+  struct Part {
+    Records records;
+    bool rest = false;  // beside suspects: it is mostly taken
+  };
+  using Parts = std::list<Part>;
   void Split(Parts::iterator at, const Records& suspects);
-  void Insert(Parts::iterator before, const Records& records, std::size_t parts);
+  void Insert(Parts::iterator before, const Records& records, std::size_t parts, bool rest);
+  void JoinRests();
 
   const std::vector<std::uint64_t> chains_;
   Parts parts_;  // what is not known yet; those of a chain in its order
