@@ -83,29 +83,6 @@ std::string TableInWords(const std::vector<std::string>& parts, char quote) {
   return name;
 }
 
-std::string HigherFenceSql(const RowShape& shape, const std::string& fence) {
-  const std::string stands = "t." + QuoteIdentifier(shape.columns[*shape.fence].name);
-  return fmt::format("({0} < {1} OR ({0} IS NULL AND {1} IS NOT NULL))", stands, fence);
-}
-
-std::string OnConflictSql(const RowShape& shape) {
-  if (shape.on_conflict == OnConflict::kError) return "";
-  if (shape.on_conflict == OnConflict::kIgnore) return " ON CONFLICT DO NOTHING";
-  const auto quoted = [&](std::size_t column) {
-    return QuoteIdentifier(shape.columns[column].name);
-  };
-  std::string key, set;
-  for (const std::size_t place : shape.key) key += (key.empty() ? "" : ", ") + quoted(place);
-  for (std::size_t i = 0; i < shape.columns.size(); ++i) {
-    if (shape.IsKey(i)) continue;
-    set += fmt::format("{0}{1} = excluded.{1}", set.empty() ? "" : ", ", quoted(i));
-  }
-  if (set.empty()) return fmt::format(" ON CONFLICT ({}) DO NOTHING", key);
-  const std::string where =
-      shape.fence ? " WHERE " + HigherFenceSql(shape, "excluded." + quoted(*shape.fence)) : "";
-  return fmt::format(" ON CONFLICT ({}) DO UPDATE SET {}{}", key, set, where);
-}
-
 tl::expected<std::vector<std::string>, std::string> SplitTableName(std::string_view table) {
   const auto bad = [](std::string what) { return tl::unexpected(std::move(what)); };
   std::vector<std::string> parts;

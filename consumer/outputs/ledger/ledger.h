@@ -64,10 +64,6 @@ OutputError InvalidRanges(std::string where);
 
 // "a ""b""": any text as one SQL identifier.
 std::string QuoteIdentifier(std::string_view name, char quote = '"');
-// Of PostgreSQL and SQLite, where the table of effects is `t`: what an INSERT says behind its rows.
-std::string OnConflictSql(const RowShape& shape);
-// This fence is higher than that of the table's row; NULL is lower than any.
-std::string HigherFenceSql(const RowShape& shape, const std::string& fence);
 // A table as the pipeline file names it: NAME or SCHEMA.NAME, case as written; a part in double
 // quotes or backticks may hold a dot (a doubled quote is one). One or two parts; the error is one
 // line.

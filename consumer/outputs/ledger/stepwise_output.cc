@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "consumer/flow/ports/ledger_duplicate.h"
@@ -9,6 +11,11 @@
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
+namespace {
+
+constexpr std::size_t kCarefulFor = 100;
+
+}  // namespace
 
 StepwiseOutput::Answer<void> StepwiseOutput::WriteRows(Outcomes& outcomes) {
   auto done = Steps(outcomes);
@@ -101,6 +108,98 @@ StepwiseOutput::Answer<void> StepwiseOutput::AddLetters() {
   for (const std::size_t record : letters) ids.emplace_back(rows_.item(record).record_id);
   if (auto gone = DeleteNothingWritten(ids); !gone) return tl::unexpected(gone.error());
   return InsertIds(letters);
+}
+
+// An escaped cell has twice its size at most, with less than kAround bytes around it.
+std::size_t StepwiseOutput::BytesOf(const Row& row) const {
+  constexpr std::size_t kAround = 32;
+  std::size_t bytes = rows_.columns() * kAround;
+  for (std::size_t column = 0; column < rows_.columns(); ++column) {
+    bytes += 2 * rows_.cell(row.record, column, row.row).value_or("").size();
+  }
+  return bytes;
+}
+
+bool StepwiseOutput::IsUndoneAlone() const {
+  std::size_t bytes = 0;
+  for (std::size_t record = 0; record < rows_.size() && rows_.one_row_each(); ++record) {
+    bytes += BytesOf({record, 0});
+  }
+  return rows_.one_row_each() && careful_ == 0 && bytes < most_bytes();
+}
+
+StepwiseOutput::Answer<void> StepwiseOutput::WriteEffects(const Records& fresh) {
+  const bool careful = careful_ > 0;
+  if (careful) --careful_;
+  Rows together;
+  std::size_t bytes = 0;
+  std::set<std::string> keys;
+  const auto flush = [&]() -> Answer<void> {
+    bytes = 0;
+    keys.clear();
+    return together.empty() ? Answer<void>() : Carry(Change::kInsert, std::exchange(together, {}));
+  };
+  for (const std::size_t record : fresh) {
+    for (std::size_t row = 0; row < rows_.rows(record); ++row) {
+      const bool whole = !rows_.deletes(record, row) && !rows_.omits_any(record, row);
+      const bool behind = whole && careful && !keys.insert(rows_.key(record, row)).second;
+      Answer<void> done;
+      if (!whole || behind) done = flush();
+      if (done && !whole) done = WriteAlone({record, row});
+      if (!done) return done;
+      if (!whole) continue;
+      if (behind) keys.insert(rows_.key(record, row));
+      together.push_back({record, row});
+      if (most_bytes() > 0) bytes += BytesOf(together.back());
+      if (bytes < most_bytes()) continue;
+      if (done = flush(); !done) return done;
+    }
+  }
+  return flush();
+}
+
+// An INSERT would need the columns that are NOT NULL, also where a row is there to be updated.
+StepwiseOutput::Answer<void> StepwiseOutput::WriteAlone(const Row& row) {
+  if (rows_.deletes(row.record, row.row)) return Carry(Change::kDelete, {row});
+  if (!shape_->updates()) return Carry(Change::kInsert, {row});
+  const auto found = FindsRow(row);
+  if (!found) return tl::unexpected(found.error());
+  return Carry(*found ? Change::kUpdate : Change::kInsert, {row});
+}
+
+// A row without effect lost where the table's has a higher fence now: it had it before.
+StepwiseOutput::Answer<void> StepwiseOutput::Carry(Change change, const Rows& rows) {
+  const auto unchanged = ChangeRows(change, rows);
+  if (!unchanged) {
+    if (unchanged.error().failure == WriteFailure::kRefused) {
+      named_.clear();
+      for (const Row& row : RefusedOf(rows)) named_.push_back(rows_.place(row.record));
+    }
+    return tl::unexpected(unchanged.error());
+  }
+  if (!shape_->fence || *unchanged == 0) return {};
+  std::set<std::string> keys;
+  for (const Row& row : rows) keys.insert(rows_.key(row.record, row.row));
+  if (keys.size() < rows.size()) {
+    careful_ = kCarefulFor;
+    return tl::unexpected(
+        OutputError{.error = {.code = "output_retry",
+                              .what = "a row had no effect, since the table's has a higher fence",
+                              .where = Where(),
+                              .hint = "the batch is written again in statements that tell which"},
+                    .retry_at_once = true});
+  }
+  const auto newer = FindNewer(rows);
+  if (!newer) return tl::unexpected(newer.error());
+  for (const Row& row : *newer) lost_.push_back(rows_.index(row.record));
+  return {};
+}
+
+StepwiseOutput::Answer<bool> StepwiseOutput::FindsNewer() {
+  Rows rows;
+  for (std::size_t row = 0; row < rows_.rows(0); ++row) rows.push_back({0, row});
+  if (rows.empty()) return false;
+  return FindNewer(rows).map([](const Rows& newer) { return !newer.empty(); });
 }
 
 StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::BeginApart() {

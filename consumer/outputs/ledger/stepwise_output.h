@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -38,10 +39,25 @@ class StepwiseOutput : public LedgerOutput {
   // The rows with the token 0 of the ids in this range of a partition.
   virtual Answer<void> ForgetLetters(const PositionKey& key, const PositionRange& range) = 0;
   [[nodiscard]] virtual std::string Time() const = 0;  // of this transaction
-  // Of these records, in their order. Notes in lost_ those that lost to a higher fence.
-  virtual Answer<void> WriteEffects(const Records& fresh) = 0;
-  // It writes all of rows_ by one statement, of which the database leaves nothing where it fails.
-  [[nodiscard]] virtual bool IsUndoneAlone() const { return false; }
+
+  // --- the table of effects ---
+  struct Row {
+    std::size_t record = 0, row = 0;
+  };
+  using Rows = std::vector<Row>;
+  enum class Change : std::uint8_t { kInsert, kUpdate, kDelete };
+  // One statement: an INSERT of rows that have all columns, or any of one row, which is inserted
+  // without the columns that it leaves out. How many rows had no effect.
+  virtual Answer<std::size_t> ChangeRows(Change change, const Rows& rows) = 0;
+  // An INSERT of several rows has about so many bytes, at most, and the database leaves nothing of
+  // it where it fails; 0: it has one row.
+  [[nodiscard]] virtual std::size_t most_bytes() const { return 0; }
+  // Whether the table has a row of this key, which nobody else changes from now on.
+  virtual Answer<bool> FindsRow(const Row& row) = 0;
+  // Those of them, at least one, for which the table has a higher fence.
+  virtual Answer<Rows> FindNewer(const Rows& rows) = 0;
+  // Those of the rows of a statement that was refused which the database names.
+  virtual Rows RefusedOf(const Rows& rows) = 0;
 
   // --- pruning ---
   struct OldRow {
@@ -59,6 +75,7 @@ class StepwiseOutput : public LedgerOutput {
   Answer<Known> BeginApart() final;
   Answer<Refusals> WriteParts(const std::vector<Records>& parts) final;
   Answer<void> EndApart() final;
+  Answer<bool> FindsNewer() final;
   Answer<std::optional<PartRefusal>> WritePart();
   Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) final;
   Answer<std::size_t> TakeBack(const Parts& parts) final;
@@ -68,9 +85,20 @@ class StepwiseOutput : public LedgerOutput {
   Answer<Known> LockChanges();
   Answer<void> ReopenReplays();
   Answer<void> AddLetters();
+  // Of these records, in their order: rows that follow each other are inserted together. Notes in
+  // lost_ those that lost to a higher fence.
+  Answer<void> WriteEffects(const Records& fresh);
+  Answer<void> WriteAlone(const Row& row);
+  Answer<void> Carry(Change change, const Rows& rows);
+  // All of rows_ is one statement that is undone where it fails.
+  [[nodiscard]] bool IsUndoneAlone() const;
+  [[nodiscard]] std::size_t BytesOf(const Row& row) const;
 
   std::string prune_from_;     // where the next window of pruning begins
   bool prune_behind_ = false;  // behind that time, not at it
+  // So many transactions are to have no key twice in a statement: a row of one before lost to a
+  // fence, and which of those of its key it was is not known then.
+  std::size_t careful_ = 0;
 };
 
 }  // namespace fencepost::consumer

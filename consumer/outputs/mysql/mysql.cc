@@ -13,7 +13,6 @@ namespace {
 
 constexpr unsigned kDuplicateEntry = 1062;
 constexpr unsigned kDeadlock = 1213;
-constexpr std::size_t kWorthAsking = 16;  // rows; of fewer, which is refused is tried as soon
 
 }  // namespace
 
@@ -99,77 +98,6 @@ MysqlOutput::Answer<void> MysqlOutput::Commit() {
 
 void MysqlOutput::RollBack() {
   if (connection_.open() && !connection_.Query("ROLLBACK")) connection_.Close();
-}
-
-MysqlOutput::Answer<void> MysqlOutput::WriteEffects(const Records& fresh) {
-  const bool careful = careful_ > 0;
-  if (careful) --careful_;
-  const MysqlEffects effects(target_, *shape_, connection_.max_statement(), careful);
-  return effects.Write(
-      rows_, fresh,
-      [&](const std::string& sql, const MysqlEffects::Rows& rows) -> Answer<std::size_t> {
-        auto found = Ask(sql);
-        if (!found && found.error().failure == WriteFailure::kRefused) {
-          named_ = RefusedOf(rows);
-        }
-        if (!found) return tl::unexpected(std::move(found.error()));
-        if (shape_->fence && !rows.empty()) {
-          auto told = FindLost(effects, rows);
-          if (!told) return tl::unexpected(told.error());
-        }
-        return found->size();
-      });
-}
-
-bool MysqlOutput::IsUndoneAlone() const {
-  return MysqlEffects(target_, *shape_, connection_.max_statement(), careful_ > 0)
-      .IsOneStatement(rows_);
-}
-
-// Only MariaDB names the row, since 10.7.
-MysqlOutput::Records MysqlOutput::RefusedOf(const MysqlEffects::Rows& written) {
-  if (!connection_.NamesRows() || written.size() < kWorthAsking ||
-      !connection_.Query("GET DIAGNOSTICS CONDITION 1 @fencepost_row = ROW_NUMBER")) {
-    return {};
-  }
-  const auto named = connection_.Query("SELECT @fencepost_row");
-  const auto row = named ? MysqlNumber<std::size_t>(named->front().front()) : 0;
-  if (row == 0 || row > written.size()) return {};
-  return {rows_.place(written[row - 1].record)};
-}
-
-MysqlOutput::Answer<void> MysqlOutput::FindLost(const MysqlEffects& effects,
-                                                const MysqlEffects::Rows& written) {
-  if (connection_.Unchanged(written.size()) == 0) return {};
-  if (!effects.DistinctKeys(rows_, written)) {
-    careful_ = kCarefulFor;
-    return tl::unexpected(
-        OutputError{.error = {.code = "output_retry",
-                              .what = "a row had no effect, since the table's has a higher fence",
-                              .where = Where(),
-                              .hint = "the batch is written again in statements that tell which"},
-                    .retry_at_once = true});
-  }
-  constexpr std::size_t kAtOnce = 200;
-  for (auto next = written.begin(); next != written.end();) {
-    const auto end = next + std::min<std::ptrdiff_t>(kAtOnce, written.end() - next);
-    const MysqlEffects::Rows some(next, end);
-    const auto newer = Ask(effects.NewerSql(rows_, some));
-    if (!newer) return tl::unexpected(newer.error());
-    for (const auto& row : *newer) {
-      lost_.push_back(rows_.index(some[MysqlNumber<std::size_t>(row.front())].record));
-    }
-    next = end;
-  }
-  return {};
-}
-
-MysqlOutput::Answer<bool> MysqlOutput::FindsNewer() {
-  const MysqlEffects effects(target_, *shape_, connection_.max_statement());
-  MysqlEffects::Rows rows;
-  for (std::size_t row = 0; row < rows_.rows(0); ++row) rows.push_back({0, row});
-  if (rows.empty()) return false;
-  return Ask(effects.NewerSql(rows_, rows)).map([](const auto& found) { return !found.empty(); });
 }
 
 std::unique_ptr<Output> MakeMysqlOutput(const MysqlOptions& options, std::string pipeline,

@@ -147,7 +147,8 @@ MysqlFailure MysqlConnection::Failure(std::chrono::steady_clock::time_point bega
   failure.code = mysql_errno(connection_);
   failure.sqlstate = mysql_sqlstate(connection_);
   failure.text = ErrorText(mysql_error(connection_));
-  failure.of_write = sql.starts_with("INSERT") || sql.starts_with("DELETE");
+  failure.of_write =
+      sql.starts_with("INSERT") || sql.starts_with("UPDATE") || sql.starts_with("DELETE");
   const bool client = failure.code >= CR_MIN_ERROR && failure.code < 3000;
   const std::lock_guard lock(mutex_);
   if (interrupted_) {

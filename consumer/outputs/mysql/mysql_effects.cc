@@ -1,5 +1,6 @@
+// The statements on the table of effects.
 #include <algorithm>
-#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,9 @@
 
 namespace fencepost::consumer {
 namespace {
+
+constexpr std::size_t kStatement = std::size_t{1} << 20;  // about so large, at most
+constexpr std::size_t kWorthAsking = 6;  // rows; of fewer, which is refused is tried as soon
 
 // Digits, perhaps with a sign and a point: exact in SQL, where an exponent makes a double.
 bool IsPlainNumber(std::string_view text) {
@@ -18,71 +22,14 @@ bool IsPlainNumber(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return digit(c) || c == '.'; });
 }
 
-constexpr std::size_t kStatement = std::size_t{1} << 20;  // about so large, at most
-
 }  // namespace
 
-MysqlEffects::MysqlEffects(const MysqlTarget& target, const RowShape& shape,
-                           std::size_t max_statement, bool distinct)
-    : target_(target),
-      shape_(shape),
-      distinct_(distinct),
-      most_(std::min(kStatement, max_statement / 2)) {
-  const Has all = [](std::size_t) { return true; };
-  insert_ = InsertInto(all);
-  on_duplicate_ = OnDuplicateKey(all);
+std::size_t MysqlOutput::most_bytes() const {
+  return std::min(kStatement, connection_.max_statement() / 2);
 }
 
-std::string MysqlEffects::InsertInto(const Has& has) const {
-  std::string names;
-  for (std::size_t i = 0; i < target_.columns.size(); ++i) {
-    if (has(i)) names += (names.empty() ? "" : ", ") + QuoteName(target_.columns[i].name);
-  }
-  return fmt::format("INSERT INTO {} ({}) VALUES ", target_.table, names);
-}
-
-// Assignments take effect one after the other, so the fence comes last: the others are compared
-// with what it was. A row that another unique index found, not the key, is no row to update: what
-// comes first is error 1242 then.
-std::string MysqlEffects::OnDuplicateKey(const Has& has) const {
-  if (shape_.on_conflict == OnConflict::kError) return "";
-  const auto same = [&](std::size_t column) {
-    return fmt::format("{0} = {1}.{0}", QuoteName(target_.columns[column].name), target_.table);
-  };
-  std::string set;
-  const auto assign = [&](std::size_t column) {
-    const std::string name = QuoteName(target_.columns[column].name);
-    std::string value = fmt::format("VALUES({})", name);
-    if (shape_.fence) {
-      const std::string fence = QuoteName(target_.columns[*shape_.fence].name);
-      value = fmt::format(
-          "IF({0}.{1} < VALUES({1}) OR ({0}.{1} IS NULL AND VALUES({1}) IS NOT NULL), {2}, "
-          "{0}.{3})",
-          target_.table, fence, value, name);
-    }
-    set += fmt::format("{}{} = {}", set.empty() ? "" : ", ", name, value);
-  };
-  if (shape_.updates()) {
-    std::string same_key;
-    for (const std::size_t place : shape_.key) {
-      const std::string name = QuoteName(target_.columns[place].name);
-      same_key += fmt::format("{}{}.{} <=> VALUES({})", same_key.empty() ? "" : " AND ",
-                              target_.table, name, name);
-    }
-    set = fmt::format("{0} = IF({1}, {2}.{0}, (SELECT 1 UNION SELECT 2))",
-                      QuoteName(target_.columns[shape_.key.front()].name), same_key, target_.table);
-  }
-  if (shape_.updates() && shape_.fence && Planted("mysql_fence_goes_first")) assign(*shape_.fence);
-  for (std::size_t i = 0; shape_.updates() && i < target_.columns.size(); ++i) {
-    if (has(i) && !shape_.IsKey(i) && shape_.fence != i) assign(i);
-  }
-  if (shape_.updates() && shape_.fence && !shape_.IsKey(*shape_.fence)) assign(*shape_.fence);
-  return " ON DUPLICATE KEY UPDATE " + (set.empty() ? same(0) : set);
-}
-
-void MysqlEffects::AppendCell(const BatchRows& rows, std::size_t record, std::size_t row,
-                              std::size_t column, std::string& sql) const {
-  const auto cell = rows.cell(record, column, row);
+void MysqlOutput::AppendCell(const Row& row, std::size_t column, std::string& sql) const {
+  const auto cell = rows_.cell(row.record, column, row.row);
   const CellKind kind = target_.columns[column].cell.kind;
   if (!cell) {
     sql += "NULL";
@@ -96,142 +43,112 @@ void MysqlEffects::AppendCell(const BatchRows& rows, std::size_t record, std::si
   }
 }
 
-std::string MysqlEffects::WhereSql(const BatchRows& rows, std::size_t record, std::size_t row,
-                                   bool fenced) const {
-  std::string sql = " WHERE ";
-  for (const std::size_t place : shape_.key) {
-    if (place != shape_.key.front()) sql += " AND ";
-    sql += QuoteName(target_.columns[place].name) + " = ";
-    AppendCell(rows, record, row, place, sql);
-  }
-  if (fenced && shape_.fence) {
-    const std::string fence = QuoteName(target_.columns[*shape_.fence].name);
-    std::string value;
-    AppendCell(rows, record, row, *shape_.fence, value);
-    sql += fmt::format(" AND ({0} < {1} OR ({0} IS NULL AND {1} IS NOT NULL))", fence, value);
-  }
-  return sql;
+RowSql MysqlOutput::SqlOf(const Row& row) const {
+  return {.shape = *shape_,
+          .table = target_.table,
+          .quote = '`',
+          .cell =
+              [this, row](std::size_t column) {
+                std::string sql;
+                AppendCell(row, column, sql);
+                return sql;
+              },
+          .omits = [this,
+                    row](std::size_t column) { return rows_.omits(row.record, column, row.row); }};
 }
 
-std::string MysqlEffects::NewerSql(const BatchRows& rows, const Rows& of) const {
-  std::string sql;
-  for (std::size_t i = 0; i < of.size(); ++i) {
-    const auto& [record, row] = of[i];
-    std::string fence;
-    AppendCell(rows, record, row, *shape_.fence, fence);
-    sql += fmt::format(
-        "{0}SELECT {1} FROM {2}{3} AND ({4} > {5} OR ({4} IS NOT NULL AND {5} IS NULL))",
-        i == 0 ? "" : " UNION ALL ", i, target_.table, WhereSql(rows, record, row, false),
-        QuoteName(target_.columns[*shape_.fence].name), fence);
+// Assignments take effect one after the other, so the fence comes last: the others are compared
+// with what it was. A row that another unique index found, not the key, is no row to update: what
+// comes first is error 1242 then.
+std::string MysqlOutput::OnDuplicateKey(const Row& row) const {
+  if (shape_->on_conflict == OnConflict::kError) return "";
+  const auto name = [&](std::size_t column) { return QuoteName(target_.columns[column].name); };
+  const auto stands = [&](std::size_t column) { return target_.table + "." + name(column); };
+  const auto given = [&](std::size_t column) { return fmt::format("VALUES({})", name(column)); };
+  std::string set;
+  const auto assign = [&](std::size_t column) {
+    std::string value = given(column);
+    if (shape_->fence) {
+      value = fmt::format("IF({}, {}, {})",
+                          LowerFenceSql(stands(*shape_->fence), given(*shape_->fence)), value,
+                          stands(column));
+    }
+    set += fmt::format("{}{} = {}", set.empty() ? "" : ", ", name(column), value);
+  };
+  if (shape_->updates()) {
+    std::string same_key;
+    for (const std::size_t place : shape_->key) {
+      same_key +=
+          fmt::format("{}{} <=> {}", same_key.empty() ? "" : " AND ", stands(place), given(place));
+    }
+    const std::size_t first = shape_->key.front();
+    set = fmt::format("{} = IF({}, {}, (SELECT 1 UNION SELECT 2))", name(first), same_key,
+                      stands(first));
+    if (shape_->fence && Planted("mysql_fence_goes_first")) assign(*shape_->fence);
+    for (std::size_t i = 0; i < target_.columns.size(); ++i) {
+      const bool left_out = rows_.omits(row.record, i, row.row);
+      if (!left_out && !shape_->IsKey(i) && shape_->fence != i) assign(i);
+    }
+    if (shape_->fence) assign(*shape_->fence);
   }
-  return sql;
+  return " ON DUPLICATE KEY UPDATE " +
+         (set.empty() ? fmt::format("{} = {}", name(0), stands(0)) : set);
 }
 
-bool MysqlEffects::DistinctKeys(const BatchRows& rows, const Rows& of) const {
-  std::set<std::string> keys;
-  return std::ranges::all_of(of, [&](const Row& one) {
-    return keys.insert(WhereSql(rows, one.record, one.row, false)).second;
+std::string MysqlOutput::InsertRows(const Rows& rows) const {
+  std::string sql =
+      fmt::format("INSERT INTO {} ({}) VALUES ", target_.table, SqlOf(rows.front()).Names());
+  for (const Row& row : rows) {
+    sql += &row == &rows.front() ? "(" : ", (";
+    std::string_view comma;
+    for (std::size_t column = 0; column < rows_.columns(); ++column) {
+      if (rows_.omits(row.record, column, row.row)) continue;
+      AppendCell(row, column, sql.append(std::exchange(comma, ", ")));
+    }
+    sql += ')';
+  }
+  return sql + OnDuplicateKey(rows.front());
+}
+
+MysqlOutput::Answer<std::size_t> MysqlOutput::ChangeRows(Change change, const Rows& rows) {
+  const auto done = Run(change == Change::kInsert   ? InsertRows(rows)
+                        : change == Change::kUpdate ? SqlOf(rows.front()).Update()
+                                                    : SqlOf(rows.front()).Delete());
+  return done.map([&] { return connection_.Unchanged(rows.size()); });
+}
+
+MysqlOutput::Answer<bool> MysqlOutput::FindsRow(const Row& row) {
+  return Ask(SqlOf(row).Find() + " FOR UPDATE").map([](const auto& found) {
+    return !found.empty();
   });
 }
 
-// An escaped cell has twice its size at most, with less than kAround bytes around it.
-bool MysqlEffects::IsOneStatement(const BatchRows& rows) const {
-  constexpr std::size_t kAround = 32;
-  std::size_t bytes = rows.size() * rows.columns() * kAround;
-  for (std::size_t record = 0; record < rows.size(); ++record) bytes += 2 * rows.bytes(record);
-  return rows.one_row_each() && !distinct_ && bytes + insert_.size() < most_;
-}
-
-std::string MysqlEffects::UpdateSql(const BatchRows& rows, std::size_t record, std::size_t row,
-                                    const Has& has) const {
-  std::string sql = "UPDATE " + target_.table + " SET ";
-  bool first = true;
-  for (std::size_t i = 0; i < target_.columns.size(); ++i) {
-    if (!has(i) || (shape_.IsKey(i) && i != shape_.key.front())) continue;
-    sql += (first ? "" : ", ") + QuoteName(target_.columns[i].name) + " = ";
-    first = false;
-    if (shape_.IsKey(i)) {  // as it is, so that the list is never empty
-      sql += QuoteName(target_.columns[i].name);
-    } else {
-      AppendCell(rows, record, row, i, sql);
+MysqlOutput::Answer<MysqlOutput::Rows> MysqlOutput::FindNewer(const Rows& rows) {
+  constexpr std::size_t kAtOnce = 200;
+  Rows newer;
+  for (std::size_t begin = 0; begin < rows.size(); begin += kAtOnce) {
+    std::string sql;
+    for (std::size_t i = begin; i < std::min(rows.size(), begin + kAtOnce); ++i) {
+      sql += fmt::format("{}SELECT {} FROM DUAL WHERE EXISTS ({})", i == begin ? "" : " UNION ALL ",
+                         i, SqlOf(rows[i]).FindNewer());
     }
-  }
-  return sql + WhereSql(rows, record, row, true);
-}
-
-void MysqlEffects::AppendRow(const BatchRows& rows, std::size_t record, std::size_t row,
-                             const Has& has, std::string& sql) const {
-  sql += '(';
-  bool first = true;
-  for (std::size_t column = 0; column < rows.columns(); ++column) {
-    if (!has(column)) continue;
-    if (!first) sql += ", ";
-    first = false;
-    AppendCell(rows, record, row, column, sql);
-  }
-  sql += ')';
-}
-
-tl::expected<void, OutputError> MysqlEffects::WritePartly(const BatchRows& rows, std::size_t record,
-                                                          std::size_t row,
-                                                          const Visit& visit) const {
-  const Has has = [&](std::size_t column) { return !rows.omits(record, column, row); };
-  const auto ended = [](const auto& done) -> tl::expected<void, OutputError> {
-    if (!done) return tl::unexpected(done.error());
-    return {};
-  };
-  if (shape_.updates()) {
-    const auto found = visit(
-        "SELECT 1 FROM " + target_.table + WhereSql(rows, record, row, false) + " FOR UPDATE", {});
+    const auto found = Ask(sql);
     if (!found) return tl::unexpected(found.error());
-    if (*found > 0) return ended(visit(UpdateSql(rows, record, row, has), {{record, row}}));
+    for (const auto& row : *found) newer.push_back(rows[MysqlNumber<std::size_t>(row.front())]);
   }
-  std::string sql = InsertInto(has);
-  AppendRow(rows, record, row, has, sql);
-  return ended(visit(sql + OnDuplicateKey(has), {{record, row}}));
+  return newer;
 }
 
-tl::expected<void, OutputError> MysqlEffects::Write(const BatchRows& rows,
-                                                    const std::vector<std::size_t>& records,
-                                                    const Visit& visit) const {
-  const Has all = [](std::size_t) { return true; };
-  std::string sql;
-  Rows together;
-  std::set<std::string> keys;
-  const auto flush = [&]() -> tl::expected<void, OutputError> {
-    if (sql.empty()) return {};
-    const auto done = visit(sql + on_duplicate_, together);
-    sql.clear();
-    together.clear();
-    if (!done) return tl::unexpected(done.error());
+// Only MariaDB names the row, since 10.7.
+MysqlOutput::Rows MysqlOutput::RefusedOf(const Rows& rows) {
+  if (!connection_.NamesRows() || rows.size() < kWorthAsking ||
+      !connection_.Query("GET DIAGNOSTICS CONDITION 1 @fencepost_row = ROW_NUMBER")) {
     return {};
-  };
-  for (const std::size_t record : records) {
-    for (std::size_t row = 0; row < rows.rows(record); ++row) {
-      if (rows.deletes(record, row)) {
-        if (auto done = flush(); !done) return done;
-        const auto gone = visit("DELETE FROM " + target_.table + WhereSql(rows, record, row, true),
-                                {{record, row}});
-        if (!gone) return tl::unexpected(gone.error());
-        continue;
-      }
-      if (rows.omits_any(record, row)) {
-        if (auto done = flush(); !done) return done;
-        if (auto done = WritePartly(rows, record, row, visit); !done) return done;
-        continue;
-      }
-      if (distinct_ && !keys.insert(WhereSql(rows, record, row, false)).second) {
-        if (auto done = flush(); !done) return done;
-        keys = {WhereSql(rows, record, row, false)};
-      }
-      sql += sql.empty() ? insert_ : ", ";
-      AppendRow(rows, record, row, all, sql);
-      together.push_back({record, row});
-      if (sql.size() < most_) continue;
-      if (auto done = flush(); !done) return done;
-    }
   }
-  return flush();
+  const auto named = connection_.Query("SELECT @fencepost_row");
+  const auto row = named ? MysqlNumber<std::size_t>(named->front().front()) : 0;
+  if (row == 0 || row > rows.size()) return {};
+  return {rows[row - 1]};
 }
 
 }  // namespace fencepost::consumer

@@ -1,5 +1,5 @@
-// The MySQL output, for the files that implement it: mysql.cc connects and writes, mysql_ledger.cc
-// has the ledger by id, mysql_positions.cc that by position.
+// The MySQL output, for the files that implement it: mysql.cc connects, mysql_effects.cc writes the
+// table of effects, mysql_ledger.cc has the ledger by id, mysql_positions.cc that by position.
 #pragma once
 
 #include <cstdint>
@@ -10,64 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "consumer/outputs/ledger/row_sql.h"
 #include "consumer/outputs/ledger/stepwise_output.h"
 #include "consumer/outputs/mysql/mysql_connection.h"
 #include "consumer/outputs/mysql/mysql_schema.h"
 
 namespace fencepost::consumer {
-
-// The statements that write a batch's effects, by the rules. Pure; any thread.
-class MysqlEffects {
- public:
-  // `distinct`: no statement has two rows of one key.
-  MysqlEffects(const MysqlTarget& target, const RowShape& shape, std::size_t max_statement,
-               bool distinct = false);
-
-  struct Row {
-    std::size_t record = 0, row = 0;
-  };
-  // Carries a statement out, which inserts, updates or deletes these rows (none: a SELECT). How
-  // many rows a SELECT found.
-  using Rows = std::vector<Row>;
-  using Visit = std::function<tl::expected<std::size_t, OutputError>(const std::string& sql,
-                                                                     const Rows& rows)>;
-  // Visits the statements for these records of the batch, in their order, until a visit fails. Rows
-  // that follow each other are inserted together, as far as a statement's size allows. One that
-  // leaves columns out is asked for, then updated or inserted: an INSERT would need them all.
-  tl::expected<void, OutputError> Write(const BatchRows& rows,
-                                        const std::vector<std::size_t>& records,
-                                        const Visit& visit) const;
-  // Finds those of these whose row in the table has a higher fence: their places.
-  [[nodiscard]] std::string NewerSql(const BatchRows& rows, const Rows& of) const;
-  // Of two of them with one key it says nothing.
-  [[nodiscard]] bool DistinctKeys(const BatchRows& rows, const Rows& of) const;
-  // All of the batch is one statement, which InnoDB undoes where it fails.
-  [[nodiscard]] bool IsOneStatement(const BatchRows& rows) const;
-
- private:
-  using Has = std::function<bool(std::size_t column)>;  // the row does not leave it out
-
-  void AppendCell(const BatchRows& rows, std::size_t record, std::size_t row, std::size_t column,
-                  std::string& sql) const;
-  void AppendRow(const BatchRows& rows, std::size_t record, std::size_t row, const Has& has,
-                 std::string& sql) const;
-  [[nodiscard]] std::string InsertInto(const Has& has) const;
-  [[nodiscard]] std::string OnDuplicateKey(const Has& has) const;
-  // " WHERE …": the row of this key; `fenced`: where a lower fence wrote it.
-  [[nodiscard]] std::string WhereSql(const BatchRows& rows, std::size_t record, std::size_t row,
-                                     bool fenced) const;
-  [[nodiscard]] std::string UpdateSql(const BatchRows& rows, std::size_t record, std::size_t row,
-                                      const Has& has) const;
-  tl::expected<void, OutputError> WritePartly(const BatchRows& rows, std::size_t record,
-                                              std::size_t row, const Visit& visit) const;
-
-  const MysqlTarget& target_;
-  const RowShape& shape_;
-  const bool distinct_;
-  const std::size_t most_;
-  std::string insert_;        // INSERT INTO … VALUES
-  std::string on_duplicate_;  // behind the rows
-};
 
 class MysqlOutput final : public StepwiseOutput {
  public:
@@ -83,7 +31,6 @@ class MysqlOutput final : public StepwiseOutput {
 
  private:
   static constexpr std::size_t kRows = 500;  // of one statement
-  static constexpr std::size_t kCarefulFor = 100;
 
   // Which server, since when, and which ledger: while it stays the same, nothing was lost.
   struct Incarnation {
@@ -107,12 +54,15 @@ class MysqlOutput final : public StepwiseOutput {
   Answer<void> Commit() override;
   Answer<void> Execute(const char* sql) override { return Run(sql); }
   void RollBack() override;
-  Answer<void> WriteEffects(const Records& fresh) override;
-  [[nodiscard]] bool IsUndoneAlone() const override;
-  // After a statement that wrote these and was refused.
-  Records RefusedOf(const MysqlEffects::Rows& written);
-  // After a statement that wrote these: which had no effect, since the table has a higher fence.
-  Answer<void> FindLost(const MysqlEffects& effects, const MysqlEffects::Rows& written);
+  Answer<std::size_t> ChangeRows(Change change, const Rows& rows) override;
+  [[nodiscard]] std::size_t most_bytes() const override;
+  Answer<bool> FindsRow(const Row& row) override;
+  Answer<Rows> FindNewer(const Rows& rows) override;
+  Rows RefusedOf(const Rows& rows) override;
+  [[nodiscard]] RowSql SqlOf(const Row& row) const;
+  void AppendCell(const Row& row, std::size_t column, std::string& sql) const;
+  [[nodiscard]] std::string InsertRows(const Rows& rows) const;
+  [[nodiscard]] std::string OnDuplicateKey(const Row& row) const;
 
   Answer<Entries> LockIds(const std::vector<std::string>& ids) override;
   Answer<void> InsertIds(const Records& fresh) override;
@@ -131,7 +81,6 @@ class MysqlOutput final : public StepwiseOutput {
                             const std::function<bool(OldRow)>& visit) override;
   Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) override;
   Answer<bool> HasTopic(const std::string& topic) override;
-  Answer<bool> FindsNewer() override;
 
   Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override {
     return SelectPositions(parts, "");
@@ -142,8 +91,8 @@ class MysqlOutput final : public StepwiseOutput {
   Answer<void> ForgetLetters(const PositionKey& key, const PositionRange& range) override;
   [[nodiscard]] std::string Time() const override { return ""; }  // the server's
   // "INSERT … VALUES (…), (…)" of these, "" of none.
-  template <typename Rows, typename Append>
-  std::string InsertSql(const Rows& rows, Append append) const;
+  template <typename Each, typename Append>
+  std::string InsertSql(const Each& rows, Append append) const;
   Answer<PositionMemory::Rows> SelectPositions(const Parts& parts, std::string_view how);
 
   Answer<MysqlConnection::Rows> Ask(const std::string& sql);
@@ -161,9 +110,6 @@ class MysqlOutput final : public StepwiseOutput {
   std::optional<Incarnation> incarnation_;  // of the last connection that was prepared
   MysqlTarget target_;
   MysqlCells cells_;
-  // So many transactions are to have no key twice in a statement: a row of one before lost to a
-  // fence, and which of those of its key it was is not known then.
-  std::size_t careful_ = 0;
 };
 
 }  // namespace fencepost::consumer

@@ -72,8 +72,8 @@ MysqlOutput::Answer<PositionMemory::Rows> MysqlOutput::LockPositions(const Parts
   return SelectPositions(parts, Planted("mysql_rows_are_not_locked") ? "" : " FOR UPDATE");
 }
 
-template <typename Rows, typename Append>
-std::string MysqlOutput::InsertSql(const Rows& rows, Append append) const {
+template <typename Each, typename Append>
+std::string MysqlOutput::InsertSql(const Each& rows, Append append) const {
   std::string sql;
   for (const auto& row : rows) {
     sql += sql.empty() ? "INSERT INTO " + target_.ledger +

@@ -1,10 +1,12 @@
 // The PostgreSQL output: one transaction a batch, sent in one go.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "consumer/flow/ports/ledger_duplicate.h"
+#include "consumer/outputs/ledger/row_sql.h"
 #include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/postgres/postgres_output.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
@@ -274,20 +276,33 @@ void PostgresOutput::TakeRows(const PgResult& write, Outcomes& outcomes) const {
   for (const std::size_t place : LostOf(write)) outcomes[place].lost_to_newer = true;
 }
 
-// Places in the request.
+// Places in the request. Each row is weighed against what those before it left of its key.
 std::vector<std::size_t> PostgresOutput::LostOf(const PgResult& write) const {
-  std::vector<std::size_t> records;  // by row
+  struct Row {
+    std::size_t place = 0;
+    bool deletes = false;
+  };
+  std::vector<Row> rows{{}};  // by ord; the table's
   for (std::size_t record = 0; record < rows_.size(); ++record) {
-    records.insert(records.end(), rows_.rows(record), record);
+    for (std::size_t row = 0; row < rows_.rows(record); ++row) {
+      rows.push_back({rows_.index(record), rows_.deletes(record, row)});
+    }
   }
   std::vector<std::size_t> places;
   if (PQntuples(write.get()) == 0) return places;
-  std::string_view lost = PgText(write, 0, PQnfields(write.get()) - 1);  // "{3,5}"
-  while (lost.size() > 1) {
-    lost.remove_prefix(1);
-    const std::string_view row = lost.substr(0, lost.find_first_of(",}"));
-    lost.remove_prefix(row.size());
-    places.push_back(rows_.index(records[PgNumber<std::size_t>(row) - 1]));
+  std::string_view weighed = PgText(write, 0, PQnfields(write.get()) - 1);
+  const auto next = [&weighed] {
+    const std::string_view number = weighed.substr(0, weighed.find(' '));
+    weighed.remove_prefix(std::min(number.size() + 1, weighed.size()));
+    return PgNumber<std::size_t>(number);
+  };
+  std::map<std::size_t, std::size_t> stands;  // by key, the fence of its row; 0: there is none
+  while (!weighed.empty()) {
+    const Row& row = rows.at(next());
+    std::size_t& standing = stands[next()];
+    const std::size_t fence = next();
+    if (fence < standing) places.push_back(row.place);
+    if (fence > standing) standing = row.deletes ? 0 : fence;
   }
   return places;
 }
@@ -359,21 +374,17 @@ PostgresOutput::Answer<void> PostgresOutput::Conflicts(Outcomes& outcomes, bool 
 PostgresOutput::Answer<bool> PostgresOutput::FindsNewer() {
   for (std::size_t row = 0; row < rows_.rows(0); ++row) {
     std::vector<PgParam> params;
-    std::string where;
-    const auto compare = [&](std::size_t column, std::string_view how) {
+    const auto cell = [&](std::size_t column) {
       const PgColumn& to = target_.columns[column];
-      const auto cell = rows_.cell(0, column, row);
-      if (!cell) return;
-      params.push_back(
-          {.data = cell->data(), .size = static_cast<int>(cell->size()), .binary = true});
-      where += fmt::format(
-          "{}t.{} {} {}", where.empty() ? "" : " AND ", QuoteIdentifier(to.name), how,
-          CellSql(to, fmt::format("${}::{}", params.size(), to.bytes() ? "bytea" : "text")));
+      const auto text = rows_.cell(0, column, row);
+      params.push_back(text ? PgParam{.data = text->data(),
+                                      .size = static_cast<int>(text->size()),
+                                      .binary = true}
+                            : PgParam{});
+      return CellSql(to, fmt::format("${}::{}", params.size(), to.bytes() ? "bytea" : "text"));
     };
-    for (const std::size_t place : shape_->key) compare(place, "=");
-    compare(*shape_->fence, ">");
-    const auto found = connection_.QueryOnce(
-        fmt::format("SELECT FROM {} AS t WHERE {}", target_.table, where), params);
+    const RowSql sql{.shape = *shape_, .table = target_.table, .cell = cell};
+    const auto found = connection_.QueryOnce(sql.FindNewer(), params);
     if (!found) return Failed(found.error());
     if (PQntuples(found->get()) > 0) return true;
   }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/ledger/row_sql.h"
 #include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 
@@ -25,24 +26,22 @@ class Effects {
         OnConflictSql(shape_) + (shape_.fence ? " RETURNING 1" : ""));
   }
 
-  // ord 0 is the table's row as it was before this statement.
-  [[nodiscard]] std::string Lost() const {
+  // ord 0 is the table's row as it was before this statement. Keys and fences are ranks here, as
+  // the database compares them.
+  [[nodiscard]] std::string Weighed() const {
     const std::string keys = Keys();
     const std::string fence = fmt::format("v{}", *shape_.fence);
     std::string standing;
     for (const std::size_t place : shape_.key) standing += fmt::format("t.{}, ", Quoted(place));
     const std::string_view gone = shape_.deletes() ? " + (SELECT count(*) FROM gone)" : "";
-    const std::string_view left =
-        shape_.deletes() ? " AND NOT EXISTS (SELECT FROM left_over o WHERE o.ord = l.ord)" : "";
     return fmt::format(
         "CASE WHEN (SELECT count(*) FROM eff){5} < (SELECT count(*) FROM e) THEN"
-        " (SELECT array_agg(l.ord)::text FROM (SELECT ord, height, max(height) OVER"
-        " (PARTITION BY {0} ORDER BY ord ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-        " AS before FROM (SELECT *, rank() OVER (PARTITION BY {0} ORDER BY {1} NULLS FIRST)"
-        " AS height FROM (SELECT ord, {0}, {1} FROM e UNION ALL SELECT 0, {2}t.{3} FROM"
-        " (SELECT DISTINCT {0} FROM e) d JOIN {4} AS t ON {6}) x) y) l"
-        " WHERE l.before > l.height{7}) END",
-        keys, fence, standing, Quoted(*shape_.fence), target_.table, gone, SameKey("d"), left);
+        " (SELECT string_agg(concat_ws(' ', ord, key, fence), ' ' ORDER BY ord) FROM (SELECT ord,"
+        " dense_rank() OVER (ORDER BY {0}) AS key,"
+        " rank() OVER (PARTITION BY {0} ORDER BY {1} NULLS FIRST) AS fence"
+        " FROM (SELECT ord, {0}, {1} FROM e UNION ALL SELECT 0, {2}t.{3} FROM"
+        " (SELECT DISTINCT {0} FROM e) d JOIN {4} AS t ON {6}) x) y) END",
+        keys, fence, standing, Quoted(*shape_.fence), target_.table, gone, SameKey("d"));
   }
 
  private:
@@ -210,8 +209,8 @@ std::string EffectsSql(const PgTarget& target, const RowShape& shape) {
   return Effects(target, shape).Sql();
 }
 
-std::string LostSql(const PgTarget& target, const RowShape& shape) {
-  return Effects(target, shape).Lost();
+std::string WeighedSql(const PgTarget& target, const RowShape& shape) {
+  return Effects(target, shape).Weighed();
 }
 
 }  // namespace fencepost::consumer

@@ -189,7 +189,7 @@ std::string RowsSql(const PgTarget& target, const RowShape& shape, Ids ids) {
     sql += fmt::format(", (SELECT count({}({})) FROM (SELECT * FROM e ORDER BY ord OFFSET 0) e)",
                        target.function, args);
   } else if (shape.fence) {
-    sql += ", " + LostSql(target, shape);
+    sql += ", " + WeighedSql(target, shape);
   }
   return sql + ledger.from;
 }

@@ -30,10 +30,10 @@ std::string Names(const PgTarget& target);
 // del, and the columns' values v0, v1, …
 std::string EffectsSql(const PgTarget& target, const RowShape& shape);
 
-// A scalar behind them: the rows (their ord, "{3,5}") that had no effect, since the table's row, or
-// an earlier one of the batch, has a higher fence. NULL: none. It is looked for only where not
-// every row took effect. Of a shape with a fence.
-std::string LostSql(const PgTarget& target, const RowShape& shape);
+// A scalar behind them, of a shape with a fence: "ord key fence ord key fence …", numbers that are
+// equal and ordered as the database has them; ord 0: a row that the table had before. NULL: every
+// row took effect.
+std::string WeighedSql(const PgTarget& target, const RowShape& shape);
 
 // How the text of a cell becomes a value of the column, in SQL.
 std::string CellSql(const PgColumn& column, std::string_view cell);
@@ -54,7 +54,7 @@ std::vector<Oid> PlainEffectsTypes(const PgTarget& target);
 // Any number of rows a record, by the rules. The same, but $7 the rows' records (counted from 1),
 // $8 whether they delete, $9… one array a column; rows in the order in which they count. Where
 // columns may be left out (RowShape::MayOmit), one array more: which are, "0" or "1" a column. With
-// a fence the answer's last column is LostSql.
+// a fence the answer's last column is WeighedSql.
 std::string RowsSql(const PgTarget& target, const RowShape& shape, Ids ids);
 std::vector<Oid> RowsTypes(const PgTarget& target, const RowShape& shape);
 // By position (PgTarget::by_position; Ids::kAny) the write has other ledger parameters: $3

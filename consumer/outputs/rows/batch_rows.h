@@ -91,6 +91,10 @@ class BatchRows {
   [[nodiscard]] bool omits_any(std::size_t record, std::size_t row) const {
     return rows_[records_[record].first_row + row].omits;
   }
+  // Its key, as text: what the database takes for one key may have several.
+  [[nodiscard]] std::string key(std::size_t record, std::size_t row) const {
+    return KeyOf(rows_[records_[record].first_row + row]);
+  }
   // Each record has one row, which has all columns, and none deletes.
   [[nodiscard]] bool one_row_each() const { return one_row_each_; }
 

@@ -18,21 +18,26 @@ std::string InsertOnce() {
   return Planted("sqlite_effect_of_a_known_id") ? "INSERT OR IGNORE" : "INSERT";
 }
 
-// The statements on the table of effects. Parameters ?1… are the shape's columns.
+// The statements on the table of effects: parameters ?1… are the shape's columns, whose affinity
+// holds for what they are compared with.
+RowSql SqlOf(const SqliteTarget& target, const RowShape& shape,
+             const std::vector<bool>& omitted = {}) {
+  RowSql sql{.shape = shape, .table = target.table, .cell = [](std::size_t column) {
+               return fmt::format("?{}", column + 1);
+             }};
+  if (!omitted.empty()) sql.omits = [omitted](std::size_t column) { return omitted[column]; };
+  return sql;
+}
+
 std::string InsertSql(const SqliteTarget& target, const RowShape& shape,
-                      const std::vector<bool>& omitted) {
-  std::string names, marks;
-  for (std::size_t i = 0; i < shape.columns.size(); ++i) {
-    if (omitted[i]) continue;
-    const std::string_view comma = names.empty() ? "" : ", ";
-    names += fmt::format("{}{}", comma, QuoteIdentifier(shape.columns[i].name));
-    marks += fmt::format("{}?{}", comma, i + 1);
-  }
+                      const std::vector<bool>& omitted = {}) {
+  const RowSql sql = SqlOf(target, shape, omitted);
+  const std::string names = sql.Names();
   if (names.empty()) {  // no upsert is written with it, and no key is left out of one
     return fmt::format("INSERT{} INTO {} DEFAULT VALUES",
                        shape.on_conflict == OnConflict::kIgnore ? " OR IGNORE" : "", target.table);
   }
-  return fmt::format("INSERT INTO {} AS t ({}) VALUES ({}){}", target.table, names, marks,
+  return fmt::format("INSERT INTO {} AS t ({}) VALUES ({}){}", target.table, names, sql.Values(),
                      OnConflictSql(shape));
 }
 
@@ -43,49 +48,6 @@ std::optional<double> DoubleOf(const CellType& type, std::string_view cell) {
   }
   const auto value = FloatOf<double>(cell);
   return value ? std::optional(*value) : std::nullopt;
-}
-
-// The columns' affinity holds for what they are compared with. `fenced`: where a lower fence wrote
-// it.
-std::string WhereSql(const RowShape& shape, bool fenced) {
-  std::string where;
-  for (const std::size_t place : shape.key) {
-    where += fmt::format("{}t.{} = ?{}", where.empty() ? "" : " AND ",
-                         QuoteIdentifier(shape.columns[place].name), place + 1);
-  }
-  if (fenced && shape.fence) {
-    where += " AND " + HigherFenceSql(shape, fmt::format("?{}", *shape.fence + 1));
-  }
-  return " WHERE " + where;
-}
-
-// Uses key and fence alone.
-std::string DeleteSql(const SqliteTarget& target, const RowShape& shape) {
-  return fmt::format("DELETE FROM {} AS t{}", target.table, WhereSql(shape, true));
-}
-
-std::string FindSql(const SqliteTarget& target, const RowShape& shape) {
-  return fmt::format("SELECT 1 FROM {} AS t{}", target.table, WhereSql(shape, false));
-}
-
-// A row whose fence is higher than this one's.
-std::string FindNewerSql(const SqliteTarget& target, const RowShape& shape) {
-  return fmt::format("{0} AND (t.{1} > ?{2} OR (t.{1} IS NOT NULL AND ?{2} IS NULL))",
-                     FindSql(target, shape), QuoteIdentifier(shape.columns[*shape.fence].name),
-                     *shape.fence + 1);
-}
-
-// Nothing to set is a row that stays as it is.
-std::string UpdateSql(const SqliteTarget& target, const RowShape& shape,
-                      const std::vector<bool>& omitted) {
-  std::string set;
-  for (std::size_t i = 0; i < shape.columns.size(); ++i) {
-    if (omitted[i] || (shape.IsKey(i) && i != shape.key.front())) continue;
-    const std::string name = QuoteIdentifier(shape.columns[i].name);
-    set += fmt::format("{}{} = {}", set.empty() ? "" : ", ", name,
-                       shape.IsKey(i) ? name : fmt::format("?{}", i + 1));
-  }
-  return fmt::format("UPDATE {} AS t SET {}{}", target.table, set, WhereSql(shape, true));
 }
 
 }  // namespace
@@ -125,11 +87,11 @@ SqliteOutput::Answer<void> SqliteOutput::Connect() {
 
 SqliteOutput::Answer<void> SqliteOutput::PrepareStatements() {
   Texts sql;
-  const std::vector<bool> none(shape_->columns.size());
-  sql[kInsertEffect] = InsertSql(target_, *shape_, none);
-  if (shape_->updates() && shape_->MayOmit()) sql[kFindEffect] = FindSql(target_, *shape_);
-  if (shape_->fence) sql[kFindNewer] = FindNewerSql(target_, *shape_);
-  if (shape_->deletes()) sql[kDeleteEffect] = DeleteSql(target_, *shape_);
+  const RowSql effects = SqlOf(target_, *shape_);
+  sql[kInsertEffect] = InsertSql(target_, *shape_);
+  if (shape_->updates() && shape_->MayOmit()) sql[kFindEffect] = effects.Find();
+  if (shape_->fence) sql[kFindNewer] = effects.FindNewer();
+  if (shape_->deletes()) sql[kDeleteEffect] = effects.Delete();
   LedgerStatements(terms_.by_position, sql);
   for (std::size_t i = 0; i < kStatements; ++i) {
     if (sql.at(i).empty()) continue;
@@ -196,81 +158,65 @@ void SqliteOutput::RollBack() {
   }
 }
 
-SqliteOutput::Answer<void> SqliteOutput::WriteEffects(const Records& fresh) {
-  for (const std::size_t record : fresh) {
-    for (std::size_t row = 0; row < rows_.rows(record); ++row) {
-      if (auto done = WriteRow(record, row); !done) {
-        named_ = {rows_.place(record)};
-        return done;
-      }
-      if (!shape_->fence || sqlite3_changes(connection_.db()) > 0) continue;
-      const auto newer = Finds(kFindNewer, record, row);
-      if (!newer) return tl::unexpected(newer.error());
-      if (*newer) lost_.push_back(rows_.index(record));
-    }
-  }
-  return {};
-}
-
-SqliteOutput::Answer<void> SqliteOutput::WriteRow(std::size_t record, std::size_t row) {
-  const bool deletes = rows_.deletes(record, row);
-  if (!deletes && rows_.omits_any(record, row)) return WritePartly(record, row);
-  sqlite3_stmt* statement = Bound(deletes ? kDeleteEffect : kInsertEffect, {});
-  BindCells(statement, record, row, deletes);
-  return Run(statement);
-}
-
 // Prepared statements at most, one for each set of columns that a row left out.
 constexpr std::size_t kMostPartial = 200;
 
-// An INSERT would need the columns that are NOT NULL, also where a row is there to be updated.
-SqliteOutput::Answer<void> SqliteOutput::WritePartly(std::size_t record, std::size_t row) {
-  bool found = false;
-  if (shape_->updates()) {
-    const auto there = Finds(kFindEffect, record, row);
-    if (!there) return tl::unexpected(there.error());
-    found = *there;
-  }
+SqliteOutput::Answer<sqlite3_stmt*> SqliteOutput::Partial(Change change, const Row& row) {
   std::vector<bool> omitted;
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
-    omitted.push_back(rows_.omits(record, column, row));
+    omitted.push_back(rows_.omits(row.record, column, row.row));
   }
   if (partial_.size() > kMostPartial) partial_.clear();
-  SqliteStatement& statement = partial_[{found, omitted}];
+  SqliteStatement& statement = partial_[{change, omitted}];
   if (statement == nullptr) {
-    auto made = connection_.Prepare(found ? UpdateSql(target_, *shape_, omitted)
-                                          : InsertSql(target_, *shape_, omitted));
+    auto made =
+        connection_.Prepare(change == Change::kUpdate ? SqlOf(target_, *shape_, omitted).Update()
+                                                      : InsertSql(target_, *shape_, omitted));
     if (!made) return tl::unexpected(Refused(made.error()));
     statement = std::move(*made);
   }
-  BindCells(statement.get(), record, row, false);
-  return Run(statement.get());
+  return statement.get();
 }
 
-SqliteOutput::Answer<bool> SqliteOutput::Finds(Statement statement, std::size_t record,
-                                               std::size_t row) {
+SqliteOutput::Answer<std::size_t> SqliteOutput::ChangeRows(Change change, const Rows& rows) {
+  const Row& row = rows.front();
+  Answer<sqlite3_stmt*> statement = Bound(kInsertEffect, {});
+  if (change == Change::kDelete) {
+    statement = Bound(kDeleteEffect, {});
+  } else if (rows_.omits_any(row.record, row.row)) {
+    statement = Partial(change, row);
+  }
+  if (!statement) return tl::unexpected(statement.error());
+  BindCells(*statement, row, change == Change::kDelete);
+  return Run(*statement).map([&] {
+    return std::size_t{sqlite3_changes(connection_.db()) == 0 ? 1U : 0U};
+  });
+}
+
+SqliteOutput::Answer<bool> SqliteOutput::Finds(Statement statement, const Row& row) {
   sqlite3_stmt* find = Bound(statement, {});
-  BindCells(find, record, row, true);
+  BindCells(find, row, true);
   auto found = Step(find);
   sqlite3_reset(find);
   return found;
 }
 
-SqliteOutput::Answer<bool> SqliteOutput::FindsNewer() {
-  for (std::size_t row = 0; row < rows_.rows(0); ++row) {
-    const auto newer = Finds(kFindNewer, 0, row);
-    if (!newer || *newer) return newer;
+SqliteOutput::Answer<SqliteOutput::Rows> SqliteOutput::FindNewer(const Rows& rows) {
+  Rows newer;
+  for (const Row& row : rows) {
+    const auto found = Finds(kFindNewer, row);
+    if (!found) return tl::unexpected(found.error());
+    if (*found) newer.push_back(row);
   }
-  return false;
+  return newer;
 }
 
 // The parameters of all statements; a deletion uses those of key and fence.
-void SqliteOutput::BindCells(sqlite3_stmt* statement, std::size_t record, std::size_t row,
-                             bool key_alone) {
+void SqliteOutput::BindCells(sqlite3_stmt* statement, const Row& row, bool key_alone) {
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
     if (key_alone && !shape_->IsKey(column) && shape_->fence != column) continue;
     const int at = static_cast<int>(column) + 1;
-    const auto cell = rows_.cell(record, column, row);
+    const auto cell = rows_.cell(row.record, column, row.row);
     if (!cell) {
       sqlite3_bind_null(statement, at);
     } else if (target_.cells[column].kind == CellKind::kBytes) {

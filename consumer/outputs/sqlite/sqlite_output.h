@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "consumer/outputs/ledger/row_sql.h"
 #include "consumer/outputs/ledger/stepwise_output.h"
 #include "consumer/outputs/rows/cell_types.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
@@ -83,11 +84,13 @@ class SqliteOutput final : public StepwiseOutput {
   Answer<void> Commit() override;
   Answer<void> Execute(const char* sql) override { return Exec(sql); }
   void RollBack() override;
-  Answer<void> WriteEffects(const Records& fresh) override;
-  Answer<void> WriteRow(std::size_t record, std::size_t row);
-  // A row that leaves columns out.
-  Answer<void> WritePartly(std::size_t record, std::size_t row);
-  void BindCells(sqlite3_stmt* statement, std::size_t record, std::size_t row, bool key_alone);
+  Answer<std::size_t> ChangeRows(Change change, const Rows& rows) override;
+  Answer<bool> FindsRow(const Row& row) override { return Finds(kFindEffect, row); }
+  Answer<Rows> FindNewer(const Rows& rows) override;
+  Rows RefusedOf(const Rows& rows) override { return rows; }
+  // The statement for a row that leaves columns out.
+  Answer<sqlite3_stmt*> Partial(Change change, const Row& row);
+  void BindCells(sqlite3_stmt* statement, const Row& row, bool key_alone);
 
   Answer<Entries> LockIds(const std::vector<std::string>& ids) override;
   Answer<void> InsertIds(const Records& fresh) override;
@@ -98,7 +101,6 @@ class SqliteOutput final : public StepwiseOutput {
                             const std::function<bool(OldRow)>& visit) override;
   Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) override;
   Answer<bool> HasTopic(const std::string& topic) override;
-  Answer<bool> FindsNewer() override;
 
   Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override;
   Answer<PositionMemory::Rows> LockPositions(const Parts& parts) override {
@@ -131,7 +133,7 @@ class SqliteOutput final : public StepwiseOutput {
   static void LedgerStatements(bool by_position, Texts& sql);
   Answer<void> PrepareStatements();
   // Whether this SELECT by key finds the table's row.
-  Answer<bool> Finds(Statement statement, std::size_t record, std::size_t row);
+  Answer<bool> Finds(Statement statement, const Row& row);
   // These parameters, from the first on; not copied.
   sqlite3_stmt* Bound(Statement statement, std::initializer_list<std::string_view> texts);
   // true: a row is there.
@@ -150,8 +152,8 @@ class SqliteOutput final : public StepwiseOutput {
   SqliteTarget target_;
   SqliteCells cells_;
   std::array<SqliteStatement, kStatements> statements_;
-  // Of rows that leave columns out: whether one is updated, and which are left out.
-  std::map<std::pair<bool, std::vector<bool>>, SqliteStatement> partial_;
+  // Of rows that leave columns out, by which those are.
+  std::map<std::pair<Change, std::vector<bool>>, SqliteStatement> partial_;
 };
 
 }  // namespace fencepost::consumer
