@@ -87,6 +87,22 @@ TEST_F(MysqlTest, ARecordThatIsLargerThanAStatementMayBeIsItsOwnFault) {
   EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kBadRecord, kCommitted));
 }
 
+TEST_F(MysqlTest, WhatATriggerSaysOfARowThatIsUpdatedIsForItsDeadLetterAlone) {
+  store_.Exec("INSERT INTO effects VALUES ('4111', 1)");
+  store_.Exec(
+      "CREATE TRIGGER t BEFORE UPDATE ON effects FOR EACH ROW BEGIN SET @said = concat('card ',"
+      " NEW.id); SIGNAL SQLSTATE '22003' SET MYSQL_ERRNO = 1264, MESSAGE_TEXT = @said; END");
+  MysqlOptions options = store_.MysqlTable();
+  options.columns = Columns({{"id", "key"}, {"amount", "json:/amount?default"}});
+  options.rules = {.on_conflict = OnConflict::kUpdate, .key = {"id"}};
+  const Batch batch{{.id = "a", .value = "{}", .key = "4111"}};
+  const auto outcomes = WriteAll(*MakeMysqlOutput(options, "orders", "worker-1", {}), batch);
+  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
+  EXPECT_EQ((*outcomes)[0].result, kBadRecord);
+  EXPECT_THAT((*outcomes)[0].detail, HasSubstr("card 4111"));
+  EXPECT_THAT((*outcomes)[0].shown, ::testing::Not(HasSubstr("4111")));
+}
+
 TEST_F(MysqlTest, AClientThatIsFrozenInATransactionHoldsItsRowsForSecondsOnly) {
   const auto output = Open();
   ASSERT_TRUE(output->Prepare());

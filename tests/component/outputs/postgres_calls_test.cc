@@ -104,6 +104,30 @@ TEST_P(AskedOfPostgres, ForATransactionByPositionAreFourStatementsInOneRoundTrip
   EXPECT_EQ(Asked(true, 500), "4 in 1");
 }
 
+// Of five hundred one, in every second batch: those behind it are written in parts at once.
+TEST_P(AskedOfPostgres, ForABatchWithARefusedRecordAreAFewPartsInFourRoundTrips) {
+  const auto output = Open("worker-1");
+  ASSERT_TRUE(output->Prepare());
+  WriteRetry retry(output->max_records());
+  std::vector<std::string> asked;
+  std::uint64_t number = 0;
+  for (Offset first = 1000; first < 4000; first += 500) {
+    Batch batch;
+    for (Offset offset = first; offset < first + 500; ++offset) {
+      Batch::Entry order = Order(offset);
+      if (offset % 1000 == 300) order.value = R"({"amount":13})";
+      batch.Add(std::move(order));
+    }
+    statements = round_trips = 0;
+    ++number;
+    ASSERT_TRUE(
+        WriteAtOnce(*output, retry, {.items = batch.items(), .offsets = {}}, number, number - 1));
+    asked.push_back(fmt::format("{} in {}", statements, round_trips));
+  }
+  EXPECT_EQ(asked[4], "35 in 4") << "four parts, then the three of one";
+  EXPECT_EQ(asked[5], "23 in 3") << "none was refused";
+}
+
 // The lock of a partition's row is taken before the records have been sent. A client that freezes
 // in between is ended by the next one that waits for the row, after half a minute.
 TEST_P(AskedOfPostgres, ByPositionKeepsNoRowLockedWhereAClientFreezesWhileItSends) {
