@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/failure_text.h"
 #include "consumer/outputs/ledger/position_batch.h"
 #include "consumer/outputs/ledger/refusal_search.h"
@@ -115,6 +116,29 @@ LedgerOutput::Answer<void> LedgerOutput::FillRows(const WriteRequest& request, O
   OutputError error{.error = {"output_refused", filled.error(), Where(), ""},
                     .kind = WithoutNumbers(filled.error())};
   return tl::unexpected(Refusal(std::move(error), WriteFailure::kRefused, filled.error()));
+}
+
+std::vector<std::string> LedgerOutput::Ids() const {
+  std::vector<std::string> ids;
+  for (const std::size_t record : rows_.by_id()) ids.emplace_back(rows_.item(record).record_id);
+  return ids;
+}
+
+LedgerOutput::Known LedgerOutput::KnownBy(const Entries& entries,
+                                          std::vector<std::string>& replaced) const {
+  Known known(rows_.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i]) continue;
+    const std::size_t record = rows_.by_id()[i];
+    auto outcome = DuplicateOrConflict(*entries[i], rows_.item(record), rows_.source(record),
+                                       rows_.rows(record) > 0);
+    if (outcome.result == WriteResult::kNotWritten) {
+      replaced.emplace_back(rows_.item(record).record_id);
+    } else {
+      known[record] = std::move(outcome);
+    }
+  }
+  return known;
 }
 
 LedgerOutput::Records LedgerOutput::Fresh(Known known, Outcomes& outcomes) const {
@@ -343,6 +367,26 @@ tl::expected<std::size_t, OutputError> LedgerOutput::Prune(const PruneScope& sco
   auto pruned = PruneIds(scope, limit);
   if (!pruned && pruned.error().failure == WriteFailure::kUnavailable) CloseAfter(pruned.error());
   return pruned;
+}
+
+LedgerOutput::Answer<std::size_t> LedgerOutput::PruneIds(const PruneScope& scope,
+                                                         std::size_t limit) {
+  std::vector<OldRow> old;
+  std::string last;
+  std::size_t seen = 0;
+  const auto read = VisitOldRows(scope.keep, prune_from_, prune_behind_, [&](OldRow row) {
+    ++seen;
+    last = row.completed_at;
+    if (MayPrune(scope, row.source)) old.push_back(std::move(row));
+    return old.size() < limit;
+  });
+  if (!read) return tl::unexpected(read.error());
+  const bool more = old.size() == limit || seen == kPruneWindow;
+  // All rows of a window may have one time: then it is passed over as a whole.
+  prune_behind_ = old.size() < limit && more && last == prune_from_;
+  prune_from_ = more ? last : "";
+  if (old.empty()) return 0;
+  return DeleteRows(old);
 }
 
 tl::expected<bool, OutputError> LedgerOutput::HasNewer(const WriteItem& item) {

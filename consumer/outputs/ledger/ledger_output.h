@@ -2,6 +2,7 @@
 // and what it remembers. The statements are each database's own. One thread, as every Output.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -81,7 +82,6 @@ class LedgerOutput : public Output {
   virtual void Explain(OutputError& /*refusal*/) {}
   virtual Answer<Entries> LookUpIds(const std::vector<std::string>& ids) = 0;
   virtual Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) = 0;
-  virtual Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) = 0;
   // One a part, with the done ones of its ranges, or all.
   virtual Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) = 0;
   // Takes the parts' ranges out of what is done, with the rows of their dead letters; how many
@@ -91,10 +91,25 @@ class LedgerOutput : public Output {
   // Whether the table has a higher fence than a row of rows_, under its key.
   virtual Answer<bool> FindsNewer() = 0;
 
+  // --- pruning ---
+  struct OldRow {
+    std::string id, source, completed_at;
+  };
+  // Visits kPruneWindow rows, in the order of `completed_at`, that were completed at `from` (empty:
+  // ever) or later (`behind`: later), and longer ago than `keep`; until a visit is false.
+  virtual Answer<void> VisitOldRows(std::chrono::seconds keep, const std::string& from, bool behind,
+                                    const std::function<bool(OldRow)>& visit) = 0;
+  // Those that are still the same: one that was forgotten and written again since is young.
+  virtual Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) = 0;
+
   // `was_there`: an earlier connection had the ledger.
   [[nodiscard]] LedgerTerms AskedOf(bool was_there) const;
   // rows_, from these items.
   Answer<void> FillRows(const WriteRequest& request, Outcomes& outcomes);
+  // By id: all ids of rows_, in their order; and by what the ledger has of them, what is known.
+  // `replaced`: those whose rows say that nothing was written, and give way to other content.
+  [[nodiscard]] std::vector<std::string> Ids() const;
+  [[nodiscard]] Known KnownBy(const Entries& entries, std::vector<std::string>& replaced) const;
   // Those that are new, in the order of the request; the others have their outcomes. Behind an id
   // conflict nothing of its chain is new.
   Records Fresh(Known known, Outcomes& outcomes) const;
@@ -152,7 +167,11 @@ class LedgerOutput : public Output {
   // Those of rows_ that it may be about.
   [[nodiscard]] Records SuspectsOf(const OutputError& refusal, Records named) const;
 
+  Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit);
+
   const std::size_t max_records_;
+  std::string prune_from_;           // where the next window of pruning begins
+  bool prune_behind_ = false;        // behind that time, not at it
   std::optional<Records> suspects_;  // of the batch that is refused as a whole
   std::size_t refused_ = 0;          // records, by those of late that were written apart
 };

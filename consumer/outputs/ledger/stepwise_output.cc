@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/ledger/ledger.h"
 #include "locking/base/planted.h"
 
@@ -25,8 +24,7 @@ StepwiseOutput::Answer<void> StepwiseOutput::WriteRows(Outcomes& outcomes) {
 
 StepwiseOutput::Answer<void> StepwiseOutput::Steps(Outcomes& outcomes) {
   lost_.clear();
-  if (auto begun = Begin(); !begun) return begun;
-  auto known = terms_.by_position ? LockChanges() : LockRecords();
+  auto known = BeginApart();
   if (!known) return tl::unexpected(known.error());
   const Records fresh = Fresh(std::move(*known), outcomes);
   auto done = terms_.by_position ? AddLetters() : InsertIds(fresh);
@@ -38,24 +36,10 @@ StepwiseOutput::Answer<void> StepwiseOutput::Steps(Outcomes& outcomes) {
 }
 
 StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::LockRecords() {
-  std::vector<std::string> ids;
-  for (const std::size_t record : rows_.by_id()) ids.emplace_back(rows_.item(record).record_id);
-  const auto entries = LockIds(ids);
+  const auto entries = LockIds(Ids());
   if (!entries) return tl::unexpected(entries.error());
-  Known known(rows_.size());
   std::vector<std::string> replaced;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const std::size_t record = rows_.by_id()[i];
-    const auto& entry = (*entries)[i];
-    if (!entry) continue;
-    auto outcome = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record),
-                                       rows_.rows(record) > 0);
-    if (outcome.result == WriteResult::kNotWritten) {
-      replaced.push_back(ids[i]);
-    } else {
-      known[record] = std::move(outcome);
-    }
-  }
+  Known known = KnownBy(*entries, replaced);
   if (replaced.empty()) return known;
   return DeleteNothingWritten(replaced).map([&](std::size_t) { return known; });
 }
@@ -281,26 +265,6 @@ StepwiseOutput::Answer<std::size_t> StepwiseOutput::TakeBackSteps(const Parts& p
   if (auto stored = StorePositions(changes); !stored) return tl::unexpected(stored.error());
   if (auto done = Commit(); !done) return tl::unexpected(done.error());
   return gone;
-}
-
-StepwiseOutput::Answer<std::size_t> StepwiseOutput::PruneIds(const PruneScope& scope,
-                                                             std::size_t limit) {
-  std::vector<OldRow> old;
-  std::string last;
-  std::size_t seen = 0;
-  const auto read = VisitOldRows(scope.keep, prune_from_, prune_behind_, [&](OldRow row) {
-    ++seen;
-    last = row.completed_at;
-    if (MayPrune(scope, row.source)) old.push_back(std::move(row));
-    return old.size() < limit;
-  });
-  if (!read) return tl::unexpected(read.error());
-  const bool more = old.size() == limit || seen == kPruneWindow;
-  // All rows of a window may have one time: then it is passed over as a whole.
-  prune_behind_ = old.size() < limit && more && last == prune_from_;
-  prune_from_ = more ? last : "";
-  if (old.empty()) return 0;
-  return DeleteRows(old);
 }
 
 }  // namespace fencepost::consumer

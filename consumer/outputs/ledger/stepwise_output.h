@@ -4,10 +4,8 @@
 // By position a row is a text of ranges, which is read under its lock, changed here and stored.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,17 +57,6 @@ class StepwiseOutput : public LedgerOutput {
   // Those of the rows of a statement that was refused which the database names.
   virtual Rows RefusedOf(const Rows& rows) = 0;
 
-  // --- pruning ---
-  struct OldRow {
-    std::string id, source, completed_at;
-  };
-  // Visits kPruneWindow rows, in the order of `completed_at`, that were completed at `from` (empty:
-  // ever) or later (`behind`: later), and longer ago than `keep`; until a visit is false.
-  virtual Answer<void> VisitOldRows(std::chrono::seconds keep, const std::string& from, bool behind,
-                                    const std::function<bool(OldRow)>& visit) = 0;
-  // Those that are still the same: one that was forgotten and written again since is young.
-  virtual Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) = 0;
-
  private:
   Answer<void> WriteRows(Outcomes& outcomes) final;
   Answer<Known> BeginApart() final;
@@ -77,7 +64,6 @@ class StepwiseOutput : public LedgerOutput {
   Answer<void> EndApart() final;
   Answer<bool> FindsNewer() final;
   Answer<std::optional<PartRefusal>> WritePart();
-  Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) final;
   Answer<std::size_t> TakeBack(const Parts& parts) final;
   Answer<void> Steps(Outcomes& outcomes);
   Answer<std::size_t> TakeBackSteps(const Parts& parts);
@@ -94,8 +80,6 @@ class StepwiseOutput : public LedgerOutput {
   [[nodiscard]] bool IsUndoneAlone() const;
   [[nodiscard]] std::size_t BytesOf(const Row& row) const;
 
-  std::string prune_from_;     // where the next window of pruning begins
-  bool prune_behind_ = false;  // behind that time, not at it
   // So many transactions are to have no key twice in a statement: a row of one before lost to a
   // fence, and which of those of its key it was is not known then.
   std::size_t careful_ = 0;

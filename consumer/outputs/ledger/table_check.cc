@@ -273,8 +273,8 @@ OutputError LedgerGone(std::string_view table, std::string where) {
           .fatal = true};
 }
 
-// The other ledger than the one that is read has rows of the pipeline, of an older version or
-// another record_id, and this one has none yet. Nobody reads them, and what they have as done would
+// The other ledger than the one that is read has rows of the pipeline, of another record_id, and
+// this one has none yet. Nobody reads them, and what they have as done would
 // be done again.
 OutputError OtherRowsLeft(std::string_view pipeline, std::string where, bool by_position) {
   const std::string_view other = by_position ? kLedgerTable : kPositionsTable;
@@ -287,10 +287,10 @@ OutputError OtherRowsLeft(std::string_view pipeline, std::string where, bool by_
                                     by_position ? "position" : "an id"),
                 .where = std::move(where),
                 .hint = fmt::format(
-                    "they are of another record_id{}: let those workers "
+                    "they are of another record_id: let those workers "
                     "commit all that they have done and stop, then delete their rows (DELETE "
                     "FROM {} WHERE pipeline = '{}'); or give the pipeline another name",
-                    by_position ? ", or of a version before" : "", other, pipeline)}};
+                    other, pipeline)}};
 }
 
 class Tables {

@@ -5,23 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/ledger/row_sql.h"
 #include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/postgres/postgres_output.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 
 namespace fencepost::consumer {
-namespace {
-
-// postgres_rest told it, the last of these steps and BEGIN.
-bool IsIdConflict(const PgFailure& failure, std::size_t steps) {
-  return failure.kind == PgFailure::Kind::kServer && failure.answered == steps &&
-         failure.sqlstate == kOtherContentState;
-}
-
-}  // namespace
-
 OutputError PostgresOutput::Refused(const PgFailure& failure) {
   OutputError error = Refusal(ToOutputError(failure, Where()), FailureOf(failure), failure.text);
   error.unanswered = failure.kind != PgFailure::Kind::kServer;
@@ -85,15 +74,11 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
     as = PgStatementName(name, sql);
     if (done) done = connection_.PrepareStatement(as.c_str(), sql, types);
   };
-  for (const Ids ids : {Ids::kAny, Ids::kNew}) {
-    if (ids == Ids::kNew && terms_.by_position) continue;
-    WriteNames& names = write_statements_.at(static_cast<std::size_t>(ids));
-    if (!shape_->ordered()) {
-      prepare(names.plain, "fencepost_write", WriteSql(target_, ids), WriteTypes(target_));
-    }
-    prepare(names.rows, "fencepost_rows", RowsSql(target_, *shape_, ids),
-            RowsTypes(target_, *shape_));
+  if (!shape_->ordered()) {
+    prepare(write_statement_, "fencepost_write", WriteSql(target_), WriteTypes(target_));
   }
+  prepare(rows_statement_, "fencepost_rows", RowsSql(target_, *shape_),
+          RowsTypes(target_, *shape_));
   if (terms_.by_position && !shape_->ordered()) {
     prepare(effects_statement_, "fencepost_effects", PlainEffectsSql(target_),
             PlainEffectsTypes(target_));
@@ -117,10 +102,10 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
     prepare(read_statement_, "fencepost_read", ForLedger(target_, sql::postgres_read_positions),
             ranges);
   } else {
-    prepare(rest_statement_, "fencepost_rest", ForLedger(target_, sql::postgres_rest),
-            {kTextOid, kBoolOid});
     prepare(replace_statement_, "fencepost_replace", ForLedger(target_, sql::postgres_replace),
-            {kTextOid, kTextArrayOid, kInt8ArrayOid, kInt8ArrayOid});
+            {kTextOid, kTextArrayOid});
+    prepare(logged_statement_, "fencepost_logged",
+            "SELECT pg_logical_emit_message(true, 'fencepost', '')", {});
   }
   if (!done || !shape_->deletes()) return done;
   // A deletion looks its rows up, and a plan made while the table was small would read all of it.
@@ -132,84 +117,70 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
 
 PostgresOutput::Answer<void> PostgresOutput::WriteRows(Outcomes& outcomes) {
   if (terms_.by_position) return WritePositions(outcomes);
-  const auto written = WriteNew(outcomes);
-  if (!written) return tl::unexpected(written.error());
-  if (*written) return {};
-  return WriteAny(outcomes);
-}
-
-PostgresOutput::Answer<void> PostgresOutput::WriteAny(Outcomes& outcomes) {
-  // Another content under the id of a chained record rolls all of it back.
-  bool chained = false;
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    chained = chained || rows_.item(record).chain != 0;
-  }
-  std::vector<PgConnection::Step> steps{
-      FilledWrite(Ids::kAny),
-      {rest_statement_.c_str(), {{.data = pipeline_.c_str()}, {.data = chained ? "t" : "f"}}}};
-  const bool replaces = replacing_ > 0;
-  if (replaces) {
-    steps.insert(steps.begin(), ReplaceStep());
-  }
-  const auto answers = connection_.Transact(steps);
-  if (!answers) {
-    if (IsIdConflict(answers.error(), steps.size())) return Conflicts(outcomes, replaces);
-    return tl::unexpected(Refused(answers.error()));
-  }
-  if (replaces) {
-    const bool any = PgNumber<std::size_t>(PQcmdTuples(answers->front().get())) > 0;
-    if (any) careful_ = kCarefulFor;
-    replacing_ = any ? kCarefulFor : replacing_ - 1;
-  }
-  return Judge((*answers)[steps.size() - 2], answers->back(), outcomes);
-}
-
-// But for a constraint that looks at one row alone, what the server refuses here says nothing of
-// any record, and the transaction that follows at once finds out what it is: a known id, or
-// anything that a write of theirs would meet, too.
-PostgresOutput::Answer<bool> PostgresOutput::WriteNew(Outcomes& outcomes) {
-  if (careful_ > 0) return false;
-  const auto answer = connection_.Transact({FilledWrite(Ids::kNew)});
+  if (careful_ > 0) return WriteUnknown(outcomes);
+  const auto answer = connection_.Transact({FilledWrite()});
   if (answer) {
     TakeRows(answer->front(), outcomes);
-    return true;
+    return {};
   }
-  const PgFailure& failure = answer.error();
-  const bool of_one_row = failure.sqlstate == "23502" || failure.sqlstate == "23514";
-  if (FailureOf(failure) != WriteFailure::kRefused || (of_one_row && !IsOfLedger(failure))) {
-    return tl::unexpected(Refused(failure));
-  }
+  if (!IsOfLedger(answer.error())) return tl::unexpected(Refused(answer.error()));
   careful_ = kCarefulFor;
-  return false;
+  return WriteUnknown(outcomes);
 }
 
-// Of the arrays of FilledWrite.
-PgConnection::Step PostgresOutput::ReplaceStep() const {
-  return {
-      replace_statement_.c_str(),
-      {{.data = pipeline_.c_str()}, arrays_[0].Param(), arrays_[1].Param(), arrays_[3].Param()}};
+// What is known is looked up before: a row that comes in between refuses the others, and all of it
+// is done again at once.
+PostgresOutput::Answer<void> PostgresOutput::WriteUnknown(Outcomes& outcomes) {
+  std::vector<PgConnection::Step> steps;
+  auto known = LookUpKnown(steps);
+  if (!known) return tl::unexpected(known.error());
+  const bool any = std::ranges::any_of(*known, [](const auto& one) { return one.has_value(); });
+  careful_ = (any ? kCarefulFor : careful_) - 1;
+  rows_.Select(Fresh(std::move(*known), outcomes));
+  if (rows_.size() > 0) steps.push_back(FilledWrite());
+  if (any) steps.push_back({logged_statement_.c_str(), {}});
+  const auto answers = connection_.Transact(steps);
+  if (!answers && IsOfLedger(answers.error())) return RowIsGone(answers.error().table);
+  if (!answers) return tl::unexpected(Refused(answers.error()));
+  if (rows_.size() > 0) TakeRows((*answers)[answers->size() - (any ? 2 : 1)], outcomes);
+  return {};
 }
 
-// Pruned or forgotten meanwhile. What was committed is found as our own when it is written again.
-tl::unexpected<OutputError> PostgresOutput::RowIsGone(bool at_once) const {
-  return tl::unexpected(OutputError{.error = {.code = "output_retry",
-                                              .what = "a ledger row was deleted concurrently",
-                                              .where = Where(),
-                                              .hint = "the batch is written again"},
-                                    .retry_at_once = at_once});
+// Of those that give way to another content, the rows are deleted by `steps`.
+PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::LookUpKnown(
+    std::vector<PgConnection::Step>& steps) {
+  const auto entries = LookUpIds(Ids());
+  if (!entries) return tl::unexpected(entries.error());
+  std::vector<std::string> replaced;
+  Known known = KnownBy(*entries, replaced);
+  if (replaced.empty()) return known;
+  replaced_.Begin(kTextOid, replaced.size());
+  for (const std::string& id : replaced) replaced_.Add(std::string_view(id));
+  steps.push_back({replace_statement_.c_str(), {{.data = pipeline_.c_str()}, replaced_.Param()}});
+  return known;
+}
+
+// Another writer, pruning or `forget` came in between. What was committed is found as our own when
+// it is written again.
+tl::unexpected<OutputError> PostgresOutput::RowIsGone(std::string_view table) const {
+  return tl::unexpected(OutputError{
+      .error = {.code = "output_retry",
+                .what = "a ledger row was changed concurrently",
+                .where = Where(),
+                .hint = "the batch is written again; does a trigger change the ledger's rows?"},
+      .retry_at_once = !table.empty()});
 }
 
 bool PostgresOutput::plain() const { return !shape_->ordered() && rows_.one_row_each(); }
 
 // With its first two parameters.
-PgConnection::Step PostgresOutput::WriteStep(Ids ids) const {
-  const WriteNames& names = write_statements_.at(static_cast<std::size_t>(ids));
-  return {plain() ? names.plain.c_str() : names.rows.c_str(),
+PgConnection::Step PostgresOutput::WriteStep() const {
+  return {plain() ? write_statement_.c_str() : rows_statement_.c_str(),
           {{.data = pipeline_.c_str()}, {.data = worker_.c_str()}}};
 }
 
-PgConnection::Step PostgresOutput::FilledWrite(Ids ids) {
-  PgConnection::Step write = WriteStep(ids);
+PgConnection::Step PostgresOutput::FilledWrite() {
+  PgConnection::Step write = WriteStep();
   const std::size_t length = rows_.size();
   arrays_[0].Begin(kTextOid, length);
   arrays_[1].Begin(kInt8Oid, length);
@@ -305,70 +276,6 @@ std::vector<std::size_t> PostgresOutput::LostOf(const PgResult& write) const {
     if (fence > standing) standing = row.deletes ? 0 : fence;
   }
   return places;
-}
-
-PostgresOutput::Answer<void> PostgresOutput::Judge(const PgResult& write, const PgResult& rest,
-                                                   Outcomes& outcomes) {
-  const auto inserted = PgNumber<std::size_t>(PgText(write, 0, 0));
-  const auto others = static_cast<std::size_t>(PQntuples(rest.get()));
-  if (inserted + others != rows_.size()) {
-    return tl::unexpected(OutputError{
-        .error = {.code = "output_retry",
-                  .what = fmt::format("{} rows were written, and the ledger took {} and knew {}",
-                                      rows_.size(), inserted, others),
-                  .where = Where(),
-                  .hint = "does a trigger or rule change the ledger's rows?"}});
-  }
-  if (others > 0) careful_ = kCarefulFor;
-  if (careful_ > 0) --careful_;
-  TakeRows(write, outcomes);
-  for (int r = 0; r < PQntuples(rest.get()); ++r) {
-    const auto row = rows_.Find(PgText(rest, r, 0));
-    if (!row || PQgetisnull(rest.get(), r, 1) != 0) {
-      return RowIsGone(/*at_once=*/false);  // a trigger may drop them each time
-    }
-    outcomes[rows_.index(*row)] =
-        DuplicateOrConflict({.token = locking::Token(PgNumber<std::uint64_t>(PgText(rest, r, 1))),
-                             .crc = PgNumber<locking::ContentCrc>(PgText(rest, r, 3)),
-                             .source = std::string(PgText(rest, r, 2))},
-                            rows_.item(*row), rows_.source(*row), rows_.rows(*row) > 0);
-  }
-  return {};
-}
-
-// The transaction met a row with another content under one of its ids, and was rolled back, so that
-// nothing of that record's chain takes effect behind it. Which ids those are is looked up now;
-// whatever else is meanwhile, the write of the others finds it. Rows that give way are deleted from
-// then on, before the write.
-PostgresOutput::Answer<void> PostgresOutput::Conflicts(Outcomes& outcomes, bool replaced) {
-  std::vector<std::string> ids;
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    ids.emplace_back(rows_.item(record).record_id);
-  }
-  const auto entries = Lookup(ids);
-  if (!entries) return tl::unexpected(entries.error());
-  bool found = false;
-  bool gives_way = false;
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    WriteOutcome& outcome = outcomes[rows_.index(record)];
-    const auto& entry = (*entries)[record];
-    outcome = {.result = WriteResult::kNotWritten};
-    if (!entry) continue;
-    auto known = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record),
-                                     rows_.rows(record) > 0);
-    gives_way = gives_way || known.result == WriteResult::kNotWritten;
-    if (known.result != WriteResult::kIdConflict && known.result != WriteResult::kNoOutput)
-      continue;
-    outcome = std::move(known);
-    found = true;
-  }
-  if (gives_way) replacing_ = kCarefulFor;
-  if (found) return {};
-  if (!gives_way || replaced) return RowIsGone(/*at_once=*/true);
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    outcomes[rows_.index(record)] = {};
-  }
-  return WriteAny(outcomes);
 }
 
 PostgresOutput::Answer<bool> PostgresOutput::FindsNewer() {

@@ -3,41 +3,22 @@
 #include <iterator>
 #include <utility>
 
-#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/postgres/postgres_output.h"
 
 namespace fencepost::consumer {
 
-// By id, what is known is looked up before: a row that comes in between refuses its record, which
-// is told apart by the table. The transaction of rows that were found writes to the log, so that
-// its COMMIT waits for the standbys that their own may still wait for.
+// The transaction of rows that were found writes to the log, so that its COMMIT waits for the
+// standbys that their own may still wait for.
 PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::BeginApart() {
   if (terms_.by_position) return LockPositions();
-  std::vector<std::string> ids;
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    ids.emplace_back(rows_.item(record).record_id);
-  }
-  const auto entries = LookUpIds(ids);
-  if (!entries) return tl::unexpected(entries.error());
-  Known known(rows_.size());
   std::vector<PgConnection::Step> steps;
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    const auto& entry = (*entries)[record];
-    if (!entry) continue;
-    auto outcome = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record),
-                                       rows_.rows(record) > 0);
-    if (outcome.result != WriteResult::kNotWritten) {
-      known[record] = std::move(outcome);
-    } else if (steps.empty()) {
-      (void)FilledWrite(Ids::kNew);  // its arrays
-      steps.push_back(ReplaceStep());
-    }
+  auto known = LookUpKnown(steps);
+  if (!known) return known;
+  if (std::ranges::any_of(*known, [](const auto& one) { return one.has_value(); })) {
+    steps.push_back({logged_statement_.c_str(), {}});
   }
-  auto begun = connection_.BeginApart(steps);
-  if (!begun) return tl::unexpected(Refused(begun.error()));
-  if (std::ranges::any_of(known, [](const auto& one) { return one.has_value(); })) {
-    auto logged = connection_.Query("SELECT pg_logical_emit_message(true, 'fencepost', '')");
-    if (!logged) return tl::unexpected(Refused(logged.error()));
+  if (auto begun = connection_.BeginApart(steps); !begun) {
+    return tl::unexpected(Refused(begun.error()));
   }
   return known;
 }
@@ -46,7 +27,7 @@ PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
     const std::vector<Records>& parts) {
   const auto answers = connection_.SendParts(parts.size(), [&](std::size_t part) {
     rows_.Select(parts[part]);
-    return terms_.by_position ? FilledPositionWrite(Ranges::kNone) : FilledWrite(Ids::kNew);
+    return terms_.by_position ? FilledPositionWrite(Ranges::kNone) : FilledWrite();
   });
   if (!answers) return tl::unexpected(Refused(answers.error()));
   Refusals refusals;
@@ -60,7 +41,7 @@ PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
     }
     const PgFailure& failure = answer.error();
     OutputError error = Refusal(ToOutputError(failure, Where()), FailureOf(failure), failure.text);
-    if (IsOfLedger(failure)) return RowIsGone(/*at_once=*/true);
+    if (IsOfLedger(failure)) return RowIsGone(failure.table);
     if (error.failure != WriteFailure::kRefused || error.retry_at_once) {
       return tl::unexpected(std::move(error));
     }

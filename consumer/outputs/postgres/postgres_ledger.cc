@@ -75,35 +75,36 @@ PostgresOutput::Answer<bool> PostgresOutput::HasTopic(const std::string& topic) 
   return PQntuples(found->get()) > 0;
 }
 
-PostgresOutput::Answer<std::size_t> PostgresOutput::PruneIds(const PruneScope& scope,
-                                                             std::size_t limit) {
-  BinaryArray topics, partitions, offsets, all_topics;
-  topics.Begin(kTextOid, scope.committed.size());
-  partitions.Begin(kInt8Oid, scope.committed.size());
-  offsets.Begin(kInt8Oid, scope.committed.size());
-  for (const SourceOffset& committed : scope.committed) {
-    topics.Add(std::string_view(committed.where.topic));
-    partitions.Add(static_cast<std::uint64_t>(committed.where.partition));
-    offsets.Add(static_cast<std::uint64_t>(committed.next));
+PostgresOutput::Answer<void> PostgresOutput::VisitOldRows(
+    std::chrono::seconds keep, const std::string& from, bool behind,
+    const std::function<bool(OldRow)>& visit) {
+  const auto rows = connection_.Query(
+      fmt::format("SELECT record_id, source, completed_at::text FROM {} WHERE pipeline = $1"
+                  " AND completed_at < now() - make_interval(secs => {}) AND completed_at {} $2"
+                  " ORDER BY completed_at LIMIT {}",
+                  target_.ids, keep.count(), behind ? ">" : ">=", kPruneWindow)
+          .c_str(),
+      {pipeline_, from.empty() ? "-infinity" : from});
+  if (!rows) return tl::unexpected(Refused(rows.error()));
+  for (int r = 0; r < PQntuples(rows->get()); ++r) {
+    const auto text = [&](int field) { return std::string(PgText(*rows, r, field)); };
+    if (!visit({text(0), text(1), text(2)})) break;
   }
-  all_topics.Begin(kTextOid, scope.topics.size());
-  for (const std::string& topic : scope.topics) all_topics.Add(std::string_view(topic));
-  const std::string keep = std::to_string(scope.keep.count());
-  const std::string most = std::to_string(limit);
-  const std::string window = std::to_string(kPruneWindow);
-  const auto text = [](const std::string& value) { return PgParam{.data = value.c_str()}; };
-  const auto pruned = connection_.QueryOnce(
-      ForLedger(target_, sql::postgres_prune),
-      {text(pipeline_), text(keep), text(most), text(window), text(prune_from_), topics.Param(),
-       partitions.Param(), offsets.Param(), all_topics.Param()});
-  if (!pruned) return tl::unexpected(Refused(pruned.error()));
-  const auto gone = PgNumber<std::size_t>(PgText(*pruned, 0, 0));
-  const auto seen = PgNumber<std::size_t>(PgText(*pruned, 0, 1));
-  if (gone == limit) return gone;  // more of this window may go
-  // All rows of a window may have one time: then it is passed over as a whole.
-  const bool stands = PgText(*pruned, 0, 2) == prune_from_;
-  prune_from_ = seen < kPruneWindow ? kPruneFirst : std::string(PgText(*pruned, 0, stands ? 3 : 2));
-  return gone;
+  return {};
+}
+
+// One worker of a pipeline at a time; the others find nothing to do. (FOR UPDATE SKIP LOCKED would
+// need the right to UPDATE the ledger, which nobody should have.)
+PostgresOutput::Answer<std::size_t> PostgresOutput::DeleteRows(const std::vector<OldRow>& rows) {
+  arrays_[0].Begin(kTextOid, rows.size());
+  arrays_[1].Begin(kTextOid, rows.size());
+  for (const OldRow& row : rows) {
+    arrays_[0].Add(std::string_view(row.id));
+    arrays_[1].Add(std::string_view(row.completed_at));
+  }
+  const auto gone = connection_.QueryOnce(ForLedger(target_, sql::postgres_prune), Params(2));
+  if (!gone) return tl::unexpected(Refused(gone.error()));
+  return PgNumber<std::size_t>(PQcmdTuples(gone->get()));
 }
 
 }  // namespace fencepost::consumer

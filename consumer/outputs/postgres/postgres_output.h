@@ -78,7 +78,6 @@ class PostgresOutput final : public LedgerOutput {
   void Interrupt() override { connection_.Interrupt(); }
 
  private:
-  static constexpr std::string_view kPruneFirst = "-infinity";
   // After a known id, transactions. Each that meets one as new is written twice, so at most one in
   // so many is.
   static constexpr std::size_t kCarefulFor = 100;
@@ -101,29 +100,27 @@ class PostgresOutput final : public LedgerOutput {
   void Explain(OutputError& refusal) override;
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
-  Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) override;
+  Answer<void> VisitOldRows(std::chrono::seconds keep, const std::string& from, bool behind,
+                            const std::function<bool(OldRow)>& visit) override;
+  Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) override;
   Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override;
   Answer<std::size_t> TakeBack(const Parts& parts) override;
   Answer<bool> HasTopic(const std::string& topic) override;
   Answer<bool> FindsNewer() override;
   tl::expected<PgResult, PgFailure> OfIds(const char* statement,
                                           const std::vector<std::string>& ids);
-  // All of rows_, as new ids. False: one of them may be known, nothing was written.
-  Answer<bool> WriteNew(Outcomes& outcomes);
   [[nodiscard]] bool plain() const;  // by the write for one row a record
-  [[nodiscard]] PgConnection::Step WriteStep(Ids ids) const;
-  [[nodiscard]] PgConnection::Step FilledWrite(Ids ids);  // by id
+  [[nodiscard]] PgConnection::Step WriteStep() const;
+  [[nodiscard]] PgConnection::Step FilledWrite();  // by id: all of rows_, as new
   void AddRows(PgConnection::Step& write);
-  [[nodiscard]] PgConnection::Step ReplaceStep() const;
   // `write`: the answer of the write.
   void TakeRows(const PgResult& write, Outcomes& outcomes) const;
   [[nodiscard]] std::vector<std::size_t> LostOf(const PgResult& write) const;
-  // All of rows_, where any id may be known.
-  Answer<void> WriteAny(Outcomes& outcomes);
-  Answer<void> Judge(const PgResult& write, const PgResult& rest, Outcomes& outcomes);
-  // `replaced`: the rows that give way were deleted in that transaction.
-  Answer<void> Conflicts(Outcomes& outcomes, bool replaced);
-  [[nodiscard]] tl::unexpected<OutputError> RowIsGone(bool at_once) const;
+  // Those of rows_ that are not known, where any may be.
+  Answer<void> WriteUnknown(Outcomes& outcomes);
+  Answer<Known> LookUpKnown(std::vector<PgConnection::Step>& steps);
+  // `table`: the one that the server names; a trigger that drops its rows may do so each time.
+  [[nodiscard]] tl::unexpected<OutputError> RowIsGone(std::string_view table) const;
 
   // --- by position ---
   Answer<void> WritePositions(Outcomes& outcomes);
@@ -165,17 +162,12 @@ class PostgresOutput final : public LedgerOutput {
   std::optional<PgIncarnation> incarnation_;  // of the last connection that was prepared
   PgTarget target_;
   PgCells cells_;
-  struct WriteNames {
-    std::string plain, rows;
-  };
-  std::array<WriteNames, 2> write_statements_;  // by Ids
-  std::string rest_statement_;                  // its name
-  std::string replace_statement_;               // likewise
-  // By id: so many transactions are to be written as if any id could be known. Those that come
-  // again (after a restart, from a topic that is read anew) come many at a time.
+  // The names of statements; the last writes to the log, so that COMMIT waits for the standbys.
+  std::string write_statement_, rows_statement_, replace_statement_, logged_statement_;
+  // By id: before so many transactions what is known is looked up. Ids that come again (after a
+  // restart, from a topic that is read anew) come many at a time.
   std::size_t careful_ = 0;
-  // Likewise: in so many of them, rows that give way (GivesWay) are deleted first.
-  std::size_t replacing_ = 0;
+  BinaryArray replaced_;  // ids
   // By position: the names of the statements before the write, and whether a row may be missing.
   std::string insert_statement_, lock_statement_, read_statement_;
   std::string reopen_statement_, letters_statement_;
@@ -188,7 +180,6 @@ class PostgresOutput final : public LedgerOutput {
   // which columns are left out.
   static constexpr std::size_t kRowArrays = 8, kCellArrays = 10;
   std::vector<BinaryArray> arrays_;
-  std::string prune_from_{kPruneFirst};  // where the next window of Prune begins
 };
 
 }  // namespace fencepost::consumer

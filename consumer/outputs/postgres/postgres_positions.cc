@@ -97,7 +97,7 @@ PgConnection::Step PostgresOutput::FilledPositionWrite(Ranges ranges) {
     return effects;
   }
   FillArrays(ranges);
-  PgConnection::Step write = WriteStep(Ids::kAny);
+  PgConnection::Step write = WriteStep();
   for (std::size_t i = 0; i < kRowArrays; ++i) write.params.push_back(arrays_[i].Param());
   AddRows(write);
   return write;
@@ -206,7 +206,7 @@ tl::unexpected<OutputError> PostgresOutput::PositionsRefused(PgFailure failure) 
       failure.kind == PgFailure::Kind::kServer && failure.answered == (insert_ ? 2U : 1U);
   if (at_lock && failure.sqlstate == kRowsMissingState) {
     memory_.OnConnected();
-    return RowIsGone(/*at_once=*/true);
+    return RowIsGone(kPositionsTable);
   }
   // It waited for the row's lock for as long as a statement may take: no record is to blame.
   if (at_lock && failure.sqlstate == "57014") failure.sqlstate = "55P03";

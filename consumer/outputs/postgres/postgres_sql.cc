@@ -12,15 +12,6 @@ namespace {
 
 constexpr Oid kBoolArrayOid = 1000;
 
-// A hashed subplan whatever the planner believes of the sizes; written as a join it is a nested
-// loop or a merge join, quadratic or sorted, as soon as an estimate is off.
-constexpr std::string_view kIfInserted =
-    "CASE WHEN (u.record_id, u.source) IN (SELECT record_id, source FROM led) THEN {} ELSE {} END";
-
-std::string IfInserted(std::string_view then, std::string_view otherwise) {
-  return fmt::format(kIfInserted, then, otherwise);
-}
-
 std::string Value(const PgColumn& column, std::string_view row, std::size_t index) {
   return CellSql(column, fmt::format("{}.c{}", row, index));
 }
@@ -39,23 +30,14 @@ std::string CellNames(const PgTarget& target) {
   return names;
 }
 
-std::string LedgerInsert(const PgTarget& target, Ids ids) {
-  return fmt::format(
-      "led AS (INSERT INTO {}"
-      " (pipeline, record_id, token, worker, source, content_crc, completed_at)"
-      " SELECT $1, record_id, token, $2, source, crc, now() FROM u ORDER BY record_id COLLATE \"C\""
-      "{})",
-      target.ledger,
-      ids == Ids::kNew
-          ? " RETURNING 1"
-          : " ON CONFLICT (pipeline, record_id) DO NOTHING RETURNING record_id, source");
-}
-
-// Of new ids: a row that the ledger did not take rolls back all. Who reads it comes after the
-// ledger, so that a known id is met before anything is done for it. The cast is no constant, which
-// would fail as soon as it is planned.
-constexpr std::string_view kAllTaken =
-    ", taken AS MATERIALIZED (SELECT CASE WHEN count(*) = cardinality($3) THEN true ELSE"
+// A row that the ledger did not take rolls back all. Who reads `taken` comes after the ledger, so
+// that a known id is met before anything is done for it. The cast is no constant, which would fail
+// as soon as it is planned.
+constexpr std::string_view kLedgerInsert =
+    "led AS (INSERT INTO {} (pipeline, record_id, token, worker, source, content_crc, completed_at)"
+    " SELECT $1, record_id, token, $2, source, crc, now() FROM u ORDER BY record_id COLLATE \"C\""
+    "{} RETURNING 1),"
+    " taken AS MATERIALIZED (SELECT CASE WHEN count(*) = cardinality($3) THEN true ELSE"
     " ('fencepost: the ledger took ' || count(*))::boolean END AS every FROM led)";
 
 // Where the ledger comes into a write: the columns of `u` that are its own, the CTEs that use it,
@@ -68,32 +50,22 @@ struct LedgerSql {
   std::size_t next = 0;      // the first parameter that is not the ledger's
 };
 
-// What was not inserted is handed to the next statement within the session, so that the arrays are
-// sent once, and that statement is planned for the ledger as it is now: a plan made while it was
-// empty would read all of it for every row.
-std::string Answer() {
-  return fmt::format(
-      "(SELECT count(*) FROM led),"
-      " set_config('fencepost.rest', ARRAY(SELECT CASE WHEN token = 0 THEN -1 ELSE crc END"
-      " || ' ' || record_id FROM u WHERE {})::text,"
-      " true),"
-      " set_config('plan_cache_mode', 'force_custom_plan', true)",
-      IfInserted("false", "true"));
-}
-
-LedgerSql LedgerOf(const PgTarget& target, Ids ids) {
+LedgerSql LedgerOf(const PgTarget& target) {
   if (!target.by_position) {
-    const bool all_new = ids == Ids::kNew;
-    const std::string_view known = Planted("postgres_effect_of_a_known_id") ? "true" : "false";
+    const bool optional = Planted("postgres_effect_of_a_known_id");
+    const std::string every = optional ? "true" : "(SELECT every FROM taken)";
     return {.arrays = "$3, $4, $5, $6",
             .columns = "record_id, token, source, crc",
-            .ctes = LedgerInsert(target, ids).append(all_new ? kAllTaken : ""),
-            .fresh = all_new ? "(SELECT every FROM taken)" : IfInserted("true", known),
-            .answer = all_new ? "(SELECT every FROM taken)" : Answer(),
+            .ctes = fmt::format(kLedgerInsert, target.ledger,
+                                optional ? " ON CONFLICT DO NOTHING" : ""),
+            .fresh = every,
+            .answer = every,
             .from = "",
             .next = 7};
   }
-  // As kIfInserted; most batches have nothing in `known`.
+  // A hashed subplan whatever the planner believes of the sizes; written as a join it is a nested
+  // loop or a merge join, quadratic or sorted, as soon as an estimate is off. Most batches have
+  // nothing in `known`.
   return {.arrays = "$9, $10",
           .columns = "part, off",
           .ctes = ForLedger(target, sql::postgres_write_positions),
@@ -113,10 +85,10 @@ std::string CellSql(const PgColumn& column, std::string_view cell) {
   return column.bytes() ? std::string(cell) : fmt::format("{}::{}", cell, column.cast);
 }
 
-std::string WriteSql(const PgTarget& target, Ids ids) {
+std::string WriteSql(const PgTarget& target) {
   const std::string values = Listed(
       target.columns.size(), [&](std::size_t i) { return Value(target.columns[i], "u", i); });
-  const LedgerSql ledger = LedgerOf(target, ids);
+  const LedgerSql ledger = LedgerOf(target);
   return fmt::format(
       "WITH u AS MATERIALIZED (SELECT * FROM unnest({}{}) AS u({}{})), {},"
       " eff AS (INSERT INTO {} ({}) SELECT {} FROM u WHERE {}) SELECT {}{}",
@@ -156,7 +128,7 @@ std::vector<Oid> WriteTypes(const PgTarget& target) {
   return types;
 }
 
-std::string RowsSql(const PgTarget& target, const RowShape& shape, Ids ids) {
+std::string RowsSql(const PgTarget& target, const RowShape& shape) {
   std::string values;
   for (std::size_t i = 0; i < target.columns.size(); ++i) {
     const PgColumn& column = target.columns[i];
@@ -165,10 +137,10 @@ std::string RowsSql(const PgTarget& target, const RowShape& shape, Ids ids) {
     values += fmt::format(", {}{}{} AS v{}", Value(column, "e", i), collate ? " COLLATE " : "",
                           collate ? column.collation : "", i);
   }
-  // As with IfInserted.
+  // A hashed subplan, as in LedgerOf.
   constexpr std::string_view kOfInserted =
       "CASE WHEN e.n IN (SELECT n FROM fresh) THEN true ELSE false END";
-  const LedgerSql ledger = LedgerOf(target, ids);
+  const LedgerSql ledger = LedgerOf(target);
   const std::string omitted =
       shape.MayOmit() ? fmt::format(", ${}", ledger.next + 2 + target.columns.size()) : "";
   std::string sql = fmt::format(
@@ -209,7 +181,6 @@ std::string ForLedger(const PgTarget& target, const char* statement) {
          at = text.find(name, at + value.size()))
       text.replace(at, name.size(), value);
   };
-  replace("{may_prune}", sql::postgres_may_prune);
   replace("{lock}", Planted("postgres_rows_are_not_locked") ? "" : "FOR UPDATE");
   replace("{ledger}", target.ledger);
   replace("{ids}", target.ids);

@@ -1,10 +1,7 @@
-// The statements that are made for a target. All of a batch's data goes with the first statement of
-// the transaction; which records it did not insert is handed to the next one within the session.
-// Pure; any thread.
+// The statements that are made for a target. Pure; any thread.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,15 +35,10 @@ std::string WeighedSql(const PgTarget& target, const RowShape& shape);
 // How the text of a cell becomes a value of the column, in SQL.
 std::string CellSql(const PgColumn& column, std::string_view cell);
 
-// What a write takes the ids of its records for. kNew: the ledger has none of them; a plain INSERT,
-// which costs a third less than ON CONFLICT, and any id that is there is an error that rolls back
-// all. kAny: those that are there are left out.
-enum class Ids : std::uint8_t { kAny, kNew };
-
 // The plain case, one row inserted a record. $1 pipeline, $2 worker, $3 record ids, $4 tokens,
-// $5 sources, $6 checksums, $7… one array a column. Answers one row; of kAny: how many ledger rows
-// it inserted.
-std::string WriteSql(const PgTarget& target, Ids ids);
+// $5 sources, $6 checksums, $7… one array a column. An id that the ledger has is an error that
+// rolls back all (IsOfLedger).
+std::string WriteSql(const PgTarget& target);
 std::vector<Oid> WriteTypes(const PgTarget& target);
 // The effects of the plain case alone. $1… one array a column.
 std::string PlainEffectsSql(const PgTarget& target);
@@ -55,9 +47,9 @@ std::vector<Oid> PlainEffectsTypes(const PgTarget& target);
 // $8 whether they delete, $9… one array a column; rows in the order in which they count. Where
 // columns may be left out (RowShape::MayOmit), one array more: which are, "0" or "1" a column. With
 // a fence the answer's last column is WeighedSql.
-std::string RowsSql(const PgTarget& target, const RowShape& shape, Ids ids);
+std::string RowsSql(const PgTarget& target, const RowShape& shape);
 std::vector<Oid> RowsTypes(const PgTarget& target, const RowShape& shape);
-// By position (PgTarget::by_position; Ids::kAny) the write has other ledger parameters: $3
+// By position (PgTarget::by_position) the write has other ledger parameters: $3
 // clusters, $4 topics, $5 partitions, $6 ranges as text, $7 tokens, $8 anchors of the partitions,
 // $9 the records' partitions (counted from 1), $10 their offsets; what follows is as above. It
 // answers one row a partition: its number; which of its ranges were done before, token, worker and
@@ -65,10 +57,8 @@ std::vector<Oid> RowsTypes(const PgTarget& target, const RowShape& shape);
 
 // A statement of consumer/outputs/sql, for the target's ledger.
 std::string ForLedger(const PgTarget& target, const char* statement);
-// What postgres_lock_positions fails with where a row is missing, and postgres_rest, chained, where
-// one has another checksum.
+// What postgres_lock_positions fails with where a row is missing.
 inline constexpr std::string_view kRowsMissingState = "22P02";
-inline constexpr std::string_view kOtherContentState = "22P02";
 // $1 pipeline, $2 topic. Of either ledger; a row, or none.
 std::string KnowsTopicSql(const PgTarget& target);
 
