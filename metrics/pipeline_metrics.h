@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -28,6 +29,9 @@ struct PipelineInfo {
   int nodes = 0;  // lock nodes configured: 1 to locking::kMaxNodes
   std::chrono::milliseconds lock_ttl{0};
   std::string config_hash;
+  // Sees each record as the observer does; on the same thread.
+  std::function<void(consumer::ProcessedResult, const consumer::WriteItem&, bool lost)>
+      on_processed{};
 };
 
 // Counters since the start, for people (/status and the status page); a scrape has all of them.
@@ -120,8 +124,10 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   void OnConsumed(std::size_t records) override {
     cells_.records_consumed.Add(static_cast<std::int64_t>(records));
   }
-  void OnProcessed(consumer::ProcessedResult result, std::size_t count) override {
-    cells_.records_processed.Add(static_cast<std::int64_t>(count), static_cast<int>(result));
+  void OnProcessed(consumer::ProcessedResult result, const consumer::WriteItem& item,
+                   bool lost) override {
+    cells_.records_processed.Count(result);
+    if (info_.on_processed) info_.on_processed(result, item, lost);
   }
   void OnDedupeSkip(consumer::DedupeSource source) override { cells_.dedupe_skips.Count(source); }
   void OnUnlocked() override { cells_.records_unlocked.Add(1); }

@@ -265,7 +265,7 @@ void Flow::OnDeadLetterPublished(InFlight& in, Now now) {
   observer_->OnDeadLetter(in.letter->reason);
   Note(locking::Severity::kWarn, "dead_lettered",
        "published as a dead letter: " + ClassAndText(in.letter->error_class, in.letter->shown), in);
-  observer_->OnProcessed(ProcessedResult::kDeadLettered, 1);
+  observer_->OnProcessed(ProcessedResult::kDeadLettered, ItemOf(in));
   in.letter_out = HasLedger() && options_.identity.ByPosition() && !in.without_id;
   if (!in.letter_out || Planted("dead_letter_leaves_a_hole")) return Finish(in, now);
   if (!KeepsItsTurn(in, now)) return;

@@ -52,7 +52,7 @@ void Flow::Block(InFlight& in, Error error, Now now) {
   MarkOutOfPrefix(in, true);
   in.BecomeBlocked();
   locks_.GiveBackBehind(in, now);
-  observer_->OnProcessed(ProcessedResult::kFailed, 1);
+  observer_->OnProcessed(ProcessedResult::kFailed, ItemOf(in));
   error.where = SourceText(*in.where, in.record.offset);
   Assignment& partition = *in.assignment;
   partition.blocked.emplace(in.record.offset, std::move(error));

@@ -216,10 +216,11 @@ class Flow : private RecordLocks::User {
   void SendWrites(Now now);
   [[nodiscard]] bool WriteDue(Now now) const;
   void FillBatch(WriteBatch& batch, Now now);
+  [[nodiscard]] WriteItem ItemOf(const InFlight& record) const;
   void FillOffsets(WriteBatch& batch, Now now);
   void OnOutcome(InFlight& record, const WriteOutcome& outcome, Instant began, Now now);
   void UpdateDeadLetterLimiter(const InFlight& record, const WriteOutcome& outcome);
-  void OnEffect(InFlight& record, Instant began, Now now);
+  void OnEffect(InFlight& record, const WriteOutcome& outcome, Instant began, Now now);
   void OnNoOutput(InFlight& record, Now now);
   void ReportMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes);
   void WriteAgain(InFlight& record, Now now);

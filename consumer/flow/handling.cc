@@ -90,12 +90,8 @@ void Flow::OnLookedUp(const LookupBatch& batch,
 std::optional<WriteOutcome> Flow::Judge(const InFlight& in,
                                         const std::optional<LedgerEntry>& entry) const {
   if (!entry || IsOpen(in, *entry)) return std::nullopt;
-  const WriteItem item{.record = &in.record,
-                       .where = in.where,
-                       .record_id = in.identity.id,
-                       .token = TokenOf(in),
-                       .crc = in.identity.crc};
-  WriteOutcome known = DuplicateOrConflict(*entry, item, SourceText(*in.where, in.record.offset));
+  WriteOutcome known =
+      DuplicateOrConflict(*entry, ItemOf(in), SourceText(*in.where, in.record.offset));
   if (known.result == WriteResult::kIdConflict && MayMakeNoRow(in, *entry)) return std::nullopt;
   return known;
 }

@@ -93,21 +93,25 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
                       now);
     }
     batch.records.push_back(&in);
-    batch.request.items.push_back({.record = &in.record,
-                                   .where = in.where,
-                                   .cluster = identifier_->cluster_id(),
-                                   .origin = in.identity.origin ? &*in.identity.origin : nullptr,
-                                   .record_id = in.identity.id,
-                                   .whole_id = in.identity.whole,
-                                   .in_place = in.identity.in_place,
-                                   .start = in.assignment->start,
-                                   .token = TokenOf(in),
-                                   .crc = in.identity.crc,
-                                   .values = in.handled ? &in.values : nullptr,
-                                   .dead_letter = in.letter.get(),
-                                   .chain = in.chain == nullptr ? 0 : in.chain->id});
+    batch.request.items.push_back(ItemOf(in));
   }
   batch.answered = answered_;
+}
+
+WriteItem Flow::ItemOf(const InFlight& in) const {
+  return {.record = &in.record,
+          .where = in.where,
+          .cluster = identifier_->cluster_id(),
+          .origin = in.identity.origin ? &*in.identity.origin : nullptr,
+          .record_id = in.identity.id,
+          .whole_id = in.identity.whole,
+          .in_place = in.identity.in_place,
+          .start = in.assignment->start,
+          .token = TokenOf(in),
+          .crc = in.identity.crc,
+          .values = in.handled ? &in.values : nullptr,
+          .dead_letter = in.letter.get(),
+          .chain = in.chain == nullptr ? 0 : in.chain->id};
 }
 
 // How far each partition is finished once this transaction is committed. Within a partition its
@@ -223,7 +227,7 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
     case WriteResult::kCommitted:
       if (in.letter != nullptr) return OnDeadLetterPublished(in, now);
       if (outcome.lost_to_newer) OnRowLost(in, now);
-      return OnEffect(in, began, now);
+      return OnEffect(in, outcome, began, now);
     case WriteResult::kNoOutput:
       return OnNoOutput(in, now);
     case WriteResult::kFenced:
@@ -270,7 +274,7 @@ void Flow::UpdateDeadLetterLimiter(const InFlight& in, const WriteOutcome& outco
   if (in.handled) dead_letter_limiter_.Disprove(LetterCause::kHandler);
 }
 
-void Flow::OnEffect(InFlight& in, Instant began, Now now) {
+void Flow::OnEffect(InFlight& in, const WriteOutcome& outcome, Instant began, Now now) {
   if (!traits_.write_decides && locks_.EndedBefore(in, began)) {
     observer_->OnInvariant(locking::Invariant::kLeaseAfterLoss);
     Note(locking::Severity::kError, "invariant_violated",
@@ -285,7 +289,7 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
   if (in.record.timestamp) {
     observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
   }
-  observer_->OnProcessed(ProcessedResult::kDone, 1);
+  observer_->OnProcessed(ProcessedResult::kDone, ItemOf(in), outcome.lost_to_newer);
   locks_.MarkDone(in, now);
   Finish(in, now);
 }
@@ -295,7 +299,7 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
 void Flow::OnNoOutput(InFlight& in, Now now) {
   if (HasLedger() && options_.identity.ByPosition()) locks_.MarkDone(in, now);
   if (Planted("filtered_record_is_marked")) locks_.MarkDone(in, now);
-  observer_->OnProcessed(ProcessedResult::kNoOutput, 1);
+  observer_->OnProcessed(ProcessedResult::kNoOutput, ItemOf(in));
   Finish(in, now);
 }
 
@@ -317,7 +321,7 @@ void Flow::Skip(InFlight& in, DedupeSource source, Now now) {
          in);
   }
   observer_->OnDedupeSkip(source);
-  observer_->OnProcessed(ProcessedResult::kSkipped, 1);
+  observer_->OnProcessed(ProcessedResult::kSkipped, ItemOf(in));
   Finish(in, now);
 }
 

@@ -29,13 +29,17 @@ struct AboutRecord {
   auto operator<=>(const AboutRecord&) const = default;
 };
 
+struct WriteItem;  // consumer/flow/ports/ports.h
+
 class ConsumerObserver {
  public:
   virtual ~ConsumerObserver() = default;
 
   // Engine thread:
   virtual void OnConsumed(std::size_t /*records*/) {}
-  virtual void OnProcessed(ProcessedResult, std::size_t /*count*/) {}
+  // A record, with its dead letter or with what a handler made of it; its views are good during the
+  // call. `lost`: a row with a higher fence_by stayed in the place of its own.
+  virtual void OnProcessed(ProcessedResult, const WriteItem&, bool /*lost*/ = false) {}
   virtual void OnDedupeSkip(DedupeSource) {}
   // Of a pipeline with a ledger, which leaves its leases behind, once the ledger has said
   // whose the name is: a round that found it held (kContended), or held by a lease that was left

@@ -126,7 +126,7 @@ void Log::WriteLocked(Line line, Record record, locking::Now now) {
     last_.Keep(line.severity, line.pipeline, line.event, line.text, TextOf(line, record),
                now.wall.time_since_epoch());
   }
-  if (line.severity < level_) return;
+  if (line.severity < level_ || std::ranges::count(options_.muted, line.event) > 0) return;
   std::uint64_t suppressed = 0;
   const bool state = std::ranges::find(kStates, line.event) != kStates.end();
   if (state) TellHeldBackLocked(line.pipeline);

@@ -55,8 +55,9 @@ struct LogOptions {
   std::string worker;
   Severity level = Severity::kInfo;  // what is less severe is not written
   LogFormat format = LogFormat::kJson;
-  spdlog::sink_ptr sink;                // nullptr: stderr
-  std::function<locking::Now()> clock;  // empty: locking::ReadClocks
+  std::vector<std::string_view> muted{};  // events that are not written, whatever the level
+  spdlog::sink_ptr sink;                  // nullptr: stderr
+  std::function<locking::Now()> clock;    // empty: locking::ReadClocks
 };
 
 // As the file says.

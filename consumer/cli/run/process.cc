@@ -13,6 +13,7 @@
 #include "consumer/cli/run/reload.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
+#include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/worker/worker_parts.h"
 #include "metrics/status/status_json.h"
 #include "metrics/status/status_page.h"
@@ -41,7 +42,21 @@ Millis LongestShutdown(const std::vector<PipelineOptions>& pipelines) {
   return longest;
 }
 
+metrics::LogOptions LogOptionsFor(const consumer::ObserveOptions& observe,
+                                  const std::string& worker, const Process::Hooks& hooks) {
+  metrics::LogOptions options = metrics::LogOptionsOf(observe, worker);
+  options.muted = hooks.muted;
+  return options;
+}
+
 }  // namespace
+
+int EndWithKafka(int code) {
+  if (consumer::rdkafka::ConsumersLeftBehind() == 0) return code;
+  PrintError("a Kafka client did not stop, and ends with the process");
+  std::fflush(nullptr);
+  _exit(code);
+}
 
 void LogWarnings(metrics::Log& log, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings)
@@ -49,17 +64,19 @@ void LogWarnings(metrics::Log& log, const std::vector<std::string>& warnings) {
 }
 
 Process::Process(std::vector<PipelineOptions> pipelines, std::vector<std::string> files,
-                 const std::string& worker)
+                 const std::string& worker, Hooks hooks)
     : pipelines_(std::move(pipelines)),
       files_(std::move(files)),
       worker_(worker),
-      log_(metrics::LogOptionsOf(pipelines_.front().observe, worker)),
+      on_give_up_(std::move(hooks.on_give_up)),
+      log_(LogOptionsFor(pipelines_.front().observe, worker, hooks)),
       page_({Version(), Commit()}) {
   for (const PipelineOptions& options : pipelines_) {
     const auto added = page_.Add({.name = options.name,
                                   .nodes = static_cast<int>(options.lock.redis.nodes.size()),
                                   .lock_ttl = options.lock.lock.ttl,
-                                  .config_hash = options.config_hash},
+                                  .config_hash = options.config_hash,
+                                  .on_processed = hooks.on_processed},
                                  &log_);
     workers_.push_back(std::make_unique<Worker>(options, worker, *added, *added));
     watched_.push_back({.metrics = *added, .settings = options.shown});
@@ -131,6 +148,7 @@ RunSignals::Woken Process::WaitForTheEnd(const RunSignals& signals) {
 
 // A file that is wrong, or gone, changes nothing.
 void Process::Reload() {
+  if (files_.empty()) return;
   std::vector<std::string> warnings;
   auto fresh = LoadPipelines(files_, &warnings);
   if (!fresh) {
@@ -215,6 +233,7 @@ void Process::GiveUp(Clock::duration waited) {
       "in flight is done again",
       std::chrono::duration_cast<std::chrono::seconds>(waited).count(), hangs));
   std::fflush(stderr);
+  if (on_give_up_) on_give_up_();
   _exit(kFailed);
 }
 

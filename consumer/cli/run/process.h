@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,14 +25,23 @@
 
 namespace fencepost::cli {
 
+// The exit code, once all workers are gone: librdkafka's threads that never end would run on under
+// the process's static objects, so the process ends here then.
+int EndWithKafka(int code);
+
 // The event file_warning of each.
 void LogWarnings(metrics::Log& log, const std::vector<std::string>& warnings);
 
 class Process {
  public:
-  // `files`: where the pipelines came from, for a reload.
+  struct Hooks {
+    decltype(metrics::PipelineInfo::on_processed) on_processed;
+    std::function<void()> on_give_up;     // the process ends without its destructors
+    std::vector<std::string_view> muted;  // LogOptions
+  };
+  // `files`: where the pipelines came from, for a reload; empty: there is none.
   Process(std::vector<consumer::PipelineOptions> pipelines, std::vector<std::string> files,
-          const std::string& worker);
+          const std::string& worker, Hooks hooks = {});
   ~Process();
 
   // Error: code http_bad_address, or it cannot listen there.
@@ -39,6 +49,10 @@ class Process {
   // Starts the workers; returns the exit code once all have ended after a signal or a failure.
   int RunUntilStopped(const RunSignals& signals);
   metrics::Log& log() { return log_; }
+  [[nodiscard]] std::string http() const { return server_ ? server_->bound() : ""; }
+  [[nodiscard]] consumer::WorkerStatus StatusOf(std::size_t pipeline) const {  // any thread
+    return workers_[pipeline]->Status();
+  }
 
  private:
   // What the status page shows beside the workers' own word.
@@ -65,6 +79,7 @@ class Process {
   std::vector<consumer::PipelineOptions> pipelines_;
   const std::vector<std::string> files_;
   const std::string worker_;
+  const std::function<void()> on_give_up_;
   metrics::Log log_;
   metrics::MetricsPage page_;
   std::vector<std::unique_ptr<consumer::Worker>> workers_;

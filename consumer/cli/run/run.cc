@@ -15,7 +15,6 @@
 #include "consumer/cli/run/process.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
-#include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/record/text.h"
 #include "consumer/worker/worker_parts.h"
 
@@ -147,15 +146,6 @@ int RunPipelines(const RunArguments& arguments) {
   return process.RunUntilStopped(signals);
 }
 
-// librdkafka's threads that never end would run on under the process's static objects.
-int RunToItsEnd(const RunArguments& arguments) {
-  const int code = RunPipelines(arguments);
-  if (consumer::rdkafka::ConsumersLeftBehind() == 0) return code;
-  PrintError("a Kafka client did not stop, and ends with the process");
-  std::fflush(nullptr);
-  _exit(code);
-}
-
 }  // namespace
 
 void AddRun(CLI::App& app, Run& run) {
@@ -170,7 +160,7 @@ void AddRun(CLI::App& app, Run& run) {
   command->callback([&run, arguments] {
     TakeFromEnvironment(arguments->http, "FENCEPOST_HTTP");
     TakeFromEnvironment(arguments->worker, "FENCEPOST_WORKER");
-    run = [arguments] { return RunToItsEnd(*arguments); };
+    run = [arguments] { return EndWithKafka(RunPipelines(*arguments)); };
   });
 }
 

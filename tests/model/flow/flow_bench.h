@@ -67,8 +67,8 @@ struct Told : ConsumerObserver {
   void OnTakeover() override { ++takeovers; }
   void OnCompletedAfterExpiry() override { ++done_late; }
   void OnUnlocked() override { ++unlocked; }
-  void OnProcessed(ProcessedResult result, std::size_t count) override {
-    without_output += result == ProcessedResult::kNoOutput ? static_cast<int>(count) : 0;
+  void OnProcessed(ProcessedResult result, const WriteItem&, bool) override {
+    without_output += result == ProcessedResult::kNoOutput ? 1 : 0;
   }
   void OnDedupeSkip(DedupeSource source) override {
     ++(source == DedupeSource::kLock ? skips_by_hint : skips_by_ledger);

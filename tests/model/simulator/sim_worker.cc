@@ -339,7 +339,7 @@ void SimWorker::OnIdConflict() {
   world_.Violate("17", "an id conflict, but no two records of an id differ");
 }
 
-void SimWorker::OnProcessed(consumer::ProcessedResult result, std::size_t) {
+void SimWorker::OnProcessed(consumer::ProcessedResult result, const consumer::WriteItem&, bool) {
   using enum consumer::ProcessedResult;
   if (result == kDone || result == kSkipped || result == kNoOutput) row_.TookEffect();
 }

@@ -81,7 +81,8 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void OnOutputFencing() override;
   void OnIdConflict() override;
   void OnRetry(consumer::RetryStage stage) override;
-  void OnProcessed(consumer::ProcessedResult result, std::size_t count) override;
+  void OnProcessed(consumer::ProcessedResult result, const consumer::WriteItem& item,
+                   bool lost) override;
   void OnDeadLetter(consumer::DeadLetterReason reason) override;
   void AwaitMarks(Nanos until);
 

@@ -28,6 +28,7 @@ class LogTest : public ::testing::Test {
     options.worker = "w-1";
     options.level = level;
     options.format = format;
+    options.muted = {"muted"};
     options.sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(out_);
     options.clock = [this] { return now_; };
     log_ = std::make_unique<Log>(std::move(options));
@@ -102,12 +103,13 @@ TEST_F(LogTest, WritesTextOnOneLineToo) {
           "2025-11-21T03:21:00.123Z error http: stopped"));
 }
 
-TEST_F(LogTest, LeavesOutWhatIsBelowItsLevel) {
+TEST_F(LogTest, LeavesOutWhatIsBelowItsLevelAndWhatIsMuted) {
   Open(LogFormat::kJson, Severity::kWarn);
   log_->Write(Severity::kDebug, "orders", "e", "debug");
   log_->Write(Severity::kInfo, "orders", "e", "info");
   log_->Write(Severity::kWarn, "orders", "e", "warn");
   log_->Write(Severity::kError, "orders", "e", "error");
+  log_->Write(Severity::kError, "orders", "muted", "error");
   EXPECT_THAT(Told(), ElementsAre(std::pair("warn", 0), std::pair("error", 0)));
 }
 

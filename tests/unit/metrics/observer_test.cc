@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <prometheus/client_metric.h>
 
+#include "consumer/flow/ports/ports.h"
 #include "metrics/page.h"
 #include "tests/unit/metrics/page_text.h"
 
@@ -187,8 +188,9 @@ std::vector<Case> ConsumerCases() {
   const std::vector<std::string> results = {"done", "skipped", "dead_lettered", "failed",
                                             "no_output"};
   for (std::size_t i = 0; i < results.size(); ++i) {
-    cases.push_back({[i](M& m) { m.OnProcessed(static_cast<consumer::ProcessedResult>(i), 3); },
-                     "records_processed_total{result=\"" + results[i] + "\"} 3"});
+    cases.push_back(
+        {[i](M& m) { m.OnProcessed(static_cast<consumer::ProcessedResult>(i), {}, false); },
+         "records_processed_total{result=\"" + results[i] + "\"} 1"});
   }
   const std::vector<std::string> commits = {"committed", "rejected", "failed"};
   for (std::size_t i = 0; i < commits.size(); ++i) {
@@ -261,6 +263,22 @@ TEST_F(Observer, GaugesGoBackAndCountersAddUp) {
   EXPECT_EQ(page.series["fencepost_redis_node_quarantined{pipeline=\"orders\",node=\"a\"}"], 0);
   EXPECT_EQ(page.series["fencepost_ready{pipeline=\"orders\"}"], 0);
   EXPECT_EQ(page.series["fencepost_lock_takeovers_total{pipeline=\"orders\"}"], 2);
+}
+
+TEST_F(Observer, ShowsEachRecordToWhoAskedForThem) {
+  using Seen = std::pair<std::string, bool>;
+  std::vector<Seen> seen;
+  PipelineMetrics* const watched =
+      page_
+          .Add({.name = "watched",
+                .nodes = 1,
+                .on_processed = [&](auto, const consumer::WriteItem& item,
+                                    bool lost) { seen.emplace_back(item.record_id, lost); }},
+               nullptr)
+          .value();
+  watched->OnProcessed(consumer::ProcessedResult::kDone, {.record_id = "o-1"}, true);
+  watched->OnProcessed(consumer::ProcessedResult::kSkipped, {.record_id = "o-2"}, false);
+  EXPECT_THAT(seen, ::testing::ElementsAre(Seen("o-1", true), Seen("o-2", false)));
 }
 
 TEST_F(Observer, NothingIsLeftOfARevokedPartition) {
