@@ -277,7 +277,9 @@ class Reader {
     text.at = node.at;
     text.written = node.text;
     if (!key.secret) text.shown = fmt::format("\"{}\"", Redacted(key.check, node.text));
-    auto value = Expand(node.text, environment_, lines);
+    Environment here = environment_;
+    if (here.may_stand_in && !here.may_stand_in(key.path)) here.stand_in = nullptr;
+    auto value = Expand(node.text, here, lines);
     if (!value) {
       findings_.Error(node.at, value.error().rule, "{}: {}", Join(key.path, name),
                       value.error().text);

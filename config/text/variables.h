@@ -21,6 +21,8 @@ struct Environment {
   // What stands for a variable without a value and a default, or for a file that cannot be read.
   // Null: that is an error.
   std::function<std::string(const std::string& name)> stand_in{};
+  // The keys that may have one, by their paths. Null: all.
+  std::function<bool(std::string_view path)> may_stand_in{};
 
   static Environment Process();  // getenv and the file system (at most 1 MiB a file)
 };

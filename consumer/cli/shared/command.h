@@ -34,6 +34,7 @@ void AddLint(CLI::App& app, Run& run);
 void AddLocks(CLI::App& app, Run& run);
 // `command_words`: what is behind -- on the command line; read when the command is chosen.
 void AddLock(CLI::App& app, Run& run, const std::vector<std::string>& command_words);
+void AddDev(CLI::App& app, Run& run);
 void AddDemo(CLI::App& app, Run& run);
 void AddBench(CLI::App& app, Run& run);
 void AddTest(CLI::App& app, Run& run);

@@ -68,10 +68,11 @@ config::LoadResult LoadFile(const std::string& file) {
 
 // For each one by itself the stand-in with which the fewest findings are errors: the keys know what
 // they take.
-config::LoadResult LoadFileWithStandIns(const std::string& file,
-                                        std::vector<std::string>& stood_in) {
+config::LoadResult LoadFileWithStandIns(const std::string& file, std::vector<std::string>& stood_in,
+                                        std::function<bool(std::string_view)> where) {
   std::map<std::string, std::string> values;
   config::Environment environment = config::Environment::Process();
+  environment.may_stand_in = std::move(where);
   environment.stand_in = [&](const std::string& name) {
     return values.emplace(name, "unset").first->second;
   };

@@ -1,6 +1,7 @@
 // Loading the files named on the command line, the same for every command that takes FILE.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,9 +16,10 @@ namespace fencepost::cli {
 // and no options.
 config::LoadResult LoadFile(const std::string& file);
 // The same, with stand-ins for variables that are not set and files that cannot be read: for what
-// asks nothing of any server. `stood_in`: their names.
-config::LoadResult LoadFileWithStandIns(const std::string& file,
-                                        std::vector<std::string>& stood_in);
+// asks nothing of any server. `stood_in`: their names. `where`: the keys that may have one, by
+// their paths; null: all.
+config::LoadResult LoadFileWithStandIns(const std::string& file, std::vector<std::string>& stood_in,
+                                        std::function<bool(std::string_view)> where = nullptr);
 
 // Reads the TLS files that the file names: where one cannot be used there is a finding, and no
 // options.
