@@ -11,6 +11,7 @@
 #include "consumer/outputs/rows/item_values.h"
 #include "consumer/pipeline/pipeline_test.h"
 #include "consumer/record/selector.h"
+#include "consumer/testing/stand_in_table.h"
 #include "locking/base/temp_folder.h"
 
 namespace fencepost::consumer {
@@ -23,31 +24,12 @@ struct Close {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 
-// In the place of a database's table, under a name of its own: a schema has no place in SQLite.
-SqliteOptions TableOf(const OutputOptions& output) {
-  SqliteOptions table{.path = "", .table = "effects", .columns = {}, .rules = {}};
-  const auto take = [&table](const auto& options) {
-    if constexpr (requires { options.rules; }) {
-      table.columns = options.columns;
-      table.rules = options.rules;
-      table.max_records = options.max_records;
-    }
-  };
-  std::visit(take, output);
-  if (const auto* postgres = std::get_if<PostgresOptions>(&output)) {
-    for (std::size_t i = 0; i < postgres->args.size(); ++i) {
-      table.columns.push_back({fmt::format("${}", i + 1), postgres->args[i]});
-    }
-  }
-  return table;
-}
-
 class TableOutput final : public TestOutput {
  public:
   explicit TableOutput(const PipelineOptions& options)
       : pipeline_(options.name),
         by_position_(options.identity.ByPosition()),
-        table_(TableOf(options.output)) {
+        table_(StandInFor(options.output)) {
     table_.path = folder_.path() / "effects.db";
   }
 
@@ -55,36 +37,17 @@ class TableOutput final : public TestOutput {
     if (folder_.path().empty()) {
       return tl::unexpected(std::string("no temporary folder for the test's table"));
     }
+    for (const Column& column : table_.columns) names_.push_back(column.name);
+    const std::string& fence = table_.rules.fence_column;
+    if (!fence.empty()) {
+      if (std::ranges::find(names_, fence) == names_.end()) names_.push_back(fence);
+      KeepDigits(fence);
+    }
+    if (auto created = CreateTable(table_); !created) return created;
     sqlite3* database = nullptr;
     const int opened = sqlite3_open(table_.path.c_str(), &database);
     database_.reset(database);
     if (opened != SQLITE_OK) return tl::unexpected(std::string(sqlite3_errmsg(database)));
-    for (const Column& column : table_.columns) names_.push_back(column.name);
-    const std::string& fence = table_.rules.fence_column;
-    if (!fence.empty() && std::find(names_.begin(), names_.end(), fence) == names_.end()) {
-      names_.push_back(fence);
-    }
-    std::string sql;
-    for (const std::string& name : names_) {
-      const char* type = name == fence ? " numeric" : BytesOf(name) ? " blob" : " text";
-      sql += (sql.empty() ? "" : ", ") + QuoteIdentifier(name) + type;
-    }
-    if (!fence.empty()) {
-      KeepDigits(fence);
-      sql += ", " + QuoteIdentifier(kDigits) + " text";
-    }
-    sql = "CREATE TABLE " + QuoteIdentifier(table_.table) + " (" + sql;
-    if (!table_.rules.key.empty()) {
-      std::string key;
-      for (const std::string& name : table_.rules.key) {
-        key += (key.empty() ? "" : ", ") + QuoteIdentifier(name);
-      }
-      sql += ", UNIQUE (" + key + ")";
-    }
-    sql += ")";
-    if (sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
-      return tl::unexpected(std::string(sqlite3_errmsg(database)));
-    }
     return {};
   }
 
@@ -130,12 +93,6 @@ class TableOutput final : public TestOutput {
     } else if (table_.rules.fence_by) {
       table_.columns.push_back({kDigits, *table_.rules.fence_by});
     }
-  }
-
-  [[nodiscard]] bool BytesOf(const std::string& name) const {
-    const auto column = std::ranges::find(table_.columns, name, &Column::name);
-    return column != table_.columns.end() &&
-           (column->conversion == Conversion::kBase64 || column->conversion == Conversion::kHex);
   }
 
   const TempFolder folder_;
