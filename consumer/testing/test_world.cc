@@ -77,7 +77,7 @@ bool TestWorld::Exchange(int node, locking::LockCore& locks) {
 }
 
 void TestWorld::Steal(const std::string& name) {
-  for (TestNode& node : nodes) node.Steal(name, time.now().wall);
+  for (MemoryNode& node : nodes) node.Steal(name, time.now().wall);
 }
 
 bool TestWorld::KillAfter(LifeStage stage) {

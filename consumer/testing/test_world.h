@@ -14,9 +14,9 @@
 #include "consumer/pipeline/pipeline_test.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/testing/test_handler.h"
-#include "consumer/testing/test_node.h"
 #include "consumer/testing/test_output.h"
 #include "consumer/testing/timeline.h"
+#include "consumer/worker/memory_node.h"
 #include "locking/core/lock/lock_core.h"
 
 namespace fencepost::consumer {
@@ -51,7 +51,7 @@ struct TestWorld : ConsumerObserver {
                                 AssignmentEpoch epoch) const;
 
   // Lock nodes.
-  std::vector<TestNode> nodes;
+  std::vector<MemoryNode> nodes;
   std::vector<bool> node_up;
   void Connect(int node, locking::LockCore& locks) const;
   // Operations go to the nodes and back; true if there were any.

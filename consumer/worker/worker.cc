@@ -43,7 +43,7 @@ tl::expected<void, Error> Worker::Start() {
   impl.group_lag.emplace(impl.options.kafka, kGroupLagInterval,
                          [&impl](std::int64_t records) { impl.observer->OnGroupLag(records); });
   impl.engine_thread = std::thread([&impl] {
-    impl.engine.Start();
+    impl.engine ? impl.engine->Start() : impl.memory_engine->Start();
     impl.Arm();
     impl.io.run();
   });
@@ -134,7 +134,7 @@ void Worker::Impl::AwaitLastMarks() {
 bool Worker::Impl::QuietNow() {
   std::promise<bool> quiet;
   auto answer = quiet.get_future();
-  Post([this, &quiet] { quiet.set_value(engine.Quiet()); });
+  Post([this, &quiet] { quiet.set_value(engine ? engine->Quiet() : memory_engine->Quiet()); });
   return answer.get();
 }
 
@@ -159,9 +159,9 @@ void Worker::Impl::TellNodesAway() {
   for (int node = 0; node < core.locks().store().size(); ++node) {
     const std::string address =
         locking::RedactedAddress(options.lock.redis.nodes[static_cast<std::size_t>(node)]);
-    const std::string refusal = engine.Refuses(node);
+    const std::string refusal = Refuses(node);
     core.OnNodeRefuses(node, refusal.empty() ? "" : address + ": " + refusal);
-    const locking::NodeUnavailable& away = engine.Away(node);
+    const locking::NodeUnavailable& away = Away(node);
     if (away.code == locking::UnavailableReason::kNotYet) continue;
     core.OnNodeAway(node, address + ": " + away.detail);
   }
@@ -180,6 +180,11 @@ void Worker::Impl::UpdateStatus() {
   latest = std::move(fresh);
 }
 
+const locking::NodeUnavailable& Worker::Impl::Away(int node) const {
+  static const locking::NodeUnavailable kNotYet;
+  return engine ? engine->Away(node) : kNotYet;
+}
+
 void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
   const locking::Store& store = core.locks().store();
   for (int i = 0; i < store.size(); ++i) {
@@ -193,9 +198,9 @@ void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
     row.quarantine_left = node.quarantine_left;
     row.clock_offset = node.clock_offset;
     row.problem = node.problem;
-    if (row.problem.empty()) row.problem = engine.Refuses(i);
+    if (row.problem.empty()) row.problem = Refuses(i);
     if (node.connected) continue;
-    const locking::NodeUnavailable& away = engine.Away(i);
+    const locking::NodeUnavailable& away = Away(i);
     row.away = away.code;
     row.problem = away.code == locking::UnavailableReason::kNotYet ? "connecting" : away.detail;
   }

@@ -19,6 +19,7 @@
 #include "consumer/kafka/client/group_lag.h"
 #include "consumer/kafka/source/source.h"
 #include "consumer/outputs/writer.h"
+#include "consumer/worker/memory_engine.h"
 #include "consumer/worker/worker.h"
 #include "consumer/worker/worker_core.h"
 #include "consumer/worker/worker_parts.h"
@@ -42,8 +43,6 @@ struct Worker::Impl : SourceSink {
         observer(obs),
         timer(io),
         core(WorkerCoreOptionsOf(options), locking::RandomBits, lock_observer, observer),
-        engine(io, core.locks(), options.lock.redis, options.lock.lock, lock_observer,
-               [this] { Step(); }),
         source(options.kafka, "fencepost-" + name, this, observer, SourceExtrasOf(options, name)),
         handler(MakeHandlerRunner(
             options.handler, options.name, options.processing.concurrency, observer,
@@ -78,6 +77,12 @@ struct Worker::Impl : SourceSink {
                    SetPart(&WorkerCore::OnDeadLetterState, StateOf(true, std::move(reason)));
                  }},
             options.max_consecutive()) {
+    const auto step = [this] { Step(); };
+    if (options.lock.redis.nodes.front() == kMemoryNode) {
+      memory_engine.emplace(io, core.locks(), options.lock.lock, step);
+    } else {
+      engine.emplace(io, core.locks(), options.lock.redis, options.lock.lock, lock_observer, step);
+    }
     latest.reason = "starting";
     latest.reasons = core.reasons();
   }
@@ -114,7 +119,7 @@ struct Worker::Impl : SourceSink {
       }
       if (on_failure) on_failure();
     }
-    engine.Kick();
+    engine ? engine->Kick() : memory_engine->Kick();
     Arm();
   }
 
@@ -219,6 +224,8 @@ struct Worker::Impl : SourceSink {
   void TellNodesAway();
   void UpdateStatus();
   void FillNodes(WorkerStatus& fresh, locking::Now now);
+  [[nodiscard]] const locking::NodeUnavailable& Away(int node) const;
+  [[nodiscard]] std::string Refuses(int node) const { return engine ? engine->Refuses(node) : ""; }
 
   const PipelineOptions options;
   const std::string name;
@@ -231,7 +238,8 @@ struct Worker::Impl : SourceSink {
   asio::steady_timer timer;
   locking::Instant armed_for = locking::Instant::min();
   WorkerCore core;
-  locking::RedisEngine engine;
+  std::optional<locking::RedisEngine> engine;
+  std::optional<MemoryEngine> memory_engine;                          // or this one
   std::optional<std::promise<std::vector<PartitionOffset>>> drained;  // of OnRevoked
 
   std::atomic<std::int64_t> last_tick{0};

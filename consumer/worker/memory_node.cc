@@ -1,4 +1,4 @@
-#include "consumer/testing/test_node.h"
+#include "consumer/worker/memory_node.h"
 
 #include "locking/core/store/sentinel.h"
 
@@ -9,7 +9,7 @@ using locking::Reply;
 using locking::ReplyCode;
 using locking::WallTime;
 
-TestNode::TestNode(int index, int count, const locking::LockOptions& options)
+MemoryNode::MemoryNode(int index, int count, const locking::LockOptions& options)
     : options_(options), run_id_(locking::kRunIdSize, locking::NodeLetter(index)) {
   locking::Sentinel sentinel;
   sentinel.complete = true;
@@ -21,7 +21,7 @@ TestNode::TestNode(int index, int count, const locking::LockOptions& options)
   sentinel_ = sentinel.Encode();
 }
 
-locking::NodeInfo TestNode::Info(const locking::Now& now) const {
+locking::NodeInfo MemoryNode::Info(const locking::Now& now) const {
   return {.run_id = run_id_,
           .maxmemory_policy = "noeviction",
           .role = "master",
@@ -29,7 +29,7 @@ locking::NodeInfo TestNode::Info(const locking::Now& now) const {
           .call = {now.boot, now.boot, now.wall}};
 }
 
-Reply TestNode::Answer(const locking::Op& op, WallTime now) {
+Reply MemoryNode::Answer(const locking::Op& op, WallTime now) {
   Reply reply{.lock = op.lock, .round = op.round, .kind = op.kind, .code = ReplyCode::kError};
   Name& name = names_[std::string(op.name)];
   const bool live = now < name.until;
@@ -79,7 +79,7 @@ Reply TestNode::Answer(const locking::Op& op, WallTime now) {
   }
 }
 
-void TestNode::Steal(std::string_view name, WallTime now) {
+void MemoryNode::Steal(std::string_view name, WallTime now) {
   names_[std::string(name)] = {.token = locking::Token::AtWall(now + locking::Millis(1)),
                                .nonce = {{1, 2}},
                                .until = now + options_.ttl};

@@ -1,6 +1,7 @@
-// A lock node of a test: holds, marks and fencing floors in memory, in virtual time. It is never
-// wiped, has no quarantine, and trusts its clients' clocks, which are its own; the protocol's whole
-// rules are those of the scripts (locking/PROTOCOL.md). One thread.
+// A lock node of one process, for `fencepost test` and `dev`: holds, marks and fencing floors in
+// memory, which stay as long as it. It is never wiped, has no quarantine, and trusts its clients'
+// clocks, which are its own; the protocol's whole rules are those of the scripts
+// (locking/PROTOCOL.md). One thread.
 #pragma once
 
 #include <string>
@@ -13,10 +14,10 @@
 
 namespace fencepost::consumer {
 
-class TestNode {
+class MemoryNode {
  public:
   // Node `index` of `count` of a store that is ready for use.
-  TestNode(int index, int count, const locking::LockOptions& options);
+  MemoryNode(int index, int count, const locking::LockOptions& options);
 
   [[nodiscard]] locking::NodeInfo Info(const locking::Now& now) const;
   locking::Reply Answer(const locking::Op& op, locking::WallTime now);
