@@ -50,7 +50,7 @@ TEST(JsonLines, HaveTheIdItselfWhereItIsStoredAsItsDigest) {
   items[0].whole_id = "a\tb";
   JsonLines lines(Columns({{"x", "record_id"}}), "w");
   std::vector<WriteOutcome> outcomes(1);
-  EXPECT_EQ(lines.Fill(items, outcomes), "{\"x\":\"a\\tb\"}\n");
+  EXPECT_EQ(lines.Fill(items, outcomes), "{\"x\":\"a\\u0009b\"}\n");
 }
 
 TEST(JsonLines, BehindARefusedRecordHaveNoneOfItsChain) {
