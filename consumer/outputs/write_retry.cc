@@ -94,7 +94,7 @@ void WriteRetry::Begin(std::uint64_t batch, std::uint64_t answered,
   work_ = std::move(alone);
   work_.push_front(std::move(together));
   work_.push_back(std::move(behind));
-  apart_ = dirty_in_row_ > 0 && work_.front().size() > 1;
+  apart_ = apart_for_ > 0 && work_.front().size() > 1;
 }
 
 // --- which part is next ------------------------------------------------------------------------
@@ -215,8 +215,8 @@ void WriteRetry::OnWritten(std::vector<WriteOutcome> outcomes) {
     RereadCatalog();
   }
   if (decided == 0 && !again) WaitForService();
-  if (took_rows && dirty_in_row_ > 0) --dirty_in_row_;
-  if (dirty) dirty_in_row_ = kLasting;
+  if (took_rows && apart_for_ > 0) --apart_for_;
+  if (dirty) apart_for_ = kLasting;
   if (decided == current_.size()) GrowIfFull();
   if (took_rows) OnTableAccepts();
   if (put_off_.empty() && !WithinMaxConsecutive()) Sample(kSamples);

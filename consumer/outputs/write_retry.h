@@ -129,11 +129,11 @@ class WriteRetry {
   std::size_t limit_;
   std::size_t full_in_row_ = 0;  // transactions at the limit that succeeded
   std::size_t grow_after_;
-  bool grown_ = false;             // since the last that was too slow
-  std::uint8_t dirty_in_row_ = 0;  // parts that are written apart at once, behind a dirty one
-  RunOfRefusals run_;              // called bad since the table was last seen to take a record
-  std::size_t turn_ = 0;           // so that other samples are picked each time
-  Wait pause_;                     // before a batch is handed back of which nothing was taken
+  bool grown_ = false;          // since the last that was too slow
+  std::uint8_t apart_for_ = 0;  // parts: one before had bad records, so they are written apart
+  RunOfRefusals run_;           // called bad since the table was last seen to take a record
+  std::size_t turn_ = 0;        // so that other samples are picked each time
+  Wait pause_;                  // before a batch is handed back of which nothing was taken
   std::map<std::uint64_t, std::vector<Held>> held_;  // by chain; one a batch
   std::set<std::string, std::less<>> alone_;         // ids that were locked: tried by themselves
   // By kind of refusal: the catalog was read again for it, and it was a record's after all.

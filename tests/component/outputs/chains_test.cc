@@ -25,16 +25,6 @@ class ChainsTest : public StoreTest {
   }
 };
 
-TEST_P(ChainsTest, ALaterChangeOfTheSameKeyWaitsBehindARefusedOne) {
-  const auto output = OpenAccounts();
-  const Batch batch{Change("a1", 1, "a", 13, 7), Change("b1", 2, "b", 1, 8),
-                    Change("a2", 3, "a's next", 2, 7), Change("b2", 4, "b", 2, 8)};
-  EXPECT_THAT(Results(*output, batch),
-              ElementsAre(kBadRecord, kCommitted, kNotWritten, kCommitted));
-  EXPECT_EQ(Effects(), "b|2|NULL");
-  EXPECT_EQ(Ledger(), "b1 b2");
-}
-
 TEST_P(ChainsTest, ALaterChangeOfTheSameKeyWaitsBehindAnIdWithOtherContent) {
   const auto output = OpenAccounts();
   const Batch first{Change("a1", 1, "a", 1, 7)};

@@ -17,25 +17,6 @@ TEST_F(PostgresTest, ARecordThatOnlyASelectorRefusesNeedsNoDatabase) {
   EXPECT_THAT(Results(*Open(options), batch), ElementsAre(kBadRecord));
 }
 
-TEST_F(PostgresTest, ATriggerAndADeferredConstraintRefuseOneRecordAlone) {
-  Exec(
-      "CREATE FUNCTION no_thirteen() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-      " IF NEW.amount = 13 THEN RAISE EXCEPTION 'not thirteen'; END IF; RETURN NEW; END $$;"
-      "CREATE TRIGGER t BEFORE INSERT ON effects FOR EACH ROW EXECUTE FUNCTION no_thirteen();"
-      "CREATE TABLE known (id text PRIMARY KEY); INSERT INTO known VALUES ('a'), ('b'), ('d');"
-      "ALTER TABLE effects ADD FOREIGN KEY (order_id) REFERENCES known DEFERRABLE INITIALLY "
-      "DEFERRED");
-  const Batch batch{
-      {.id = "a", .offset = 1}, {.id = "b", .offset = 13}, {.id = "c", .offset = 3}, {.id = "d"}};
-  const auto outcomes = WriteAll(*Open(), batch);
-  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
-  EXPECT_EQ((*outcomes)[0].result, kCommitted);
-  EXPECT_THAT((*outcomes)[1].detail, HasSubstr("not thirteen"));
-  EXPECT_THAT((*outcomes)[2].detail, HasSubstr("foreign key"));
-  EXPECT_EQ((*outcomes)[3].result, kCommitted);
-  EXPECT_EQ(Value("SELECT string_agg(record_id, ' ' ORDER BY 1) FROM fencepost_ledger"), "a d");
-}
-
 // Counts what is begun, too: a sequence is not rolled back.
 class PostgresNewIdsTest : public PostgresTest {
  protected:

@@ -73,19 +73,6 @@ TEST_F(PostgresPrivacy, WhatATriggerRaisesIsToldByItsFunctionAlone) {
   EXPECT_EQ(outcome.shown, "raise_exception in function refuse() (SQLSTATE P0001)");
 }
 
-TEST_F(PostgresPrivacy, ABatchThatWaitsSaysWhyWithoutItsRecords) {
-  Exec(
-      "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-      " RAISE EXCEPTION 'not now: %', NEW.order_id USING ERRCODE = '55000'; END $$;"
-      "CREATE TRIGGER t BEFORE INSERT ON effects FOR EACH ROW EXECUTE FUNCTION wait()");
-  const Batch batch{{.id = "a", .value = fmt::format(R"({{"order_id":"{}","amount":1}})", kCard)}};
-  const auto waits = Open()->Write({.items = batch.items(), .offsets = {}});
-  ASSERT_FALSE(waits);
-  EXPECT_THAT(waits.error().error.Line(),
-              AllOf(Not(HasSubstr("4111")), HasSubstr("object_not_in_prerequisite_state"),
-                    HasSubstr("wait()")));
-}
-
 TEST_F(PostgresPrivacy, WhatIsSaidOfALargeValueStaysSmall) {
   const WriteOutcome outcome = Into("uuid", std::string(600'000, 'x'));
   EXPECT_LE(outcome.detail.size(), kMaxErrorText);

@@ -99,19 +99,6 @@ TEST_P(RulesTest, ARowWhoseForeignKeyIsStillToComeMayPassAndOthersAreBadForThems
   EXPECT_FALSE((*outcomes)[2].may_pass) << (*outcomes)[2].detail;
 }
 
-TEST_P(RulesTest, IgnoreKeepsTheRowThatStandsAndTheFirstOfABatch) {
-  const auto output = Open({.on_conflict = OnConflict::kIgnore, .key = {}});
-  const Batch first{{.id = "1", .value = Amount(1), .key = "k"}};
-  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
-  // The ids are not in the order of the records.
-  const Batch second{{.id = "9", .value = Amount(2), .key = "j"},
-                     {.id = "3", .value = Amount(3), .key = "k"},
-                     {.id = "2", .value = Amount(4), .key = "j"}};
-  EXPECT_THAT(Results(*output, second), ElementsAre(kCommitted, kCommitted, kCommitted));
-  EXPECT_EQ(Effects(), "j|2|NULL k|1|NULL");
-  EXPECT_EQ(Ledger(), "1 2 3 9");
-}
-
 TEST_P(RulesTest, ARecordThatTheLedgerKnowsDoesNotHoldBackAnEarlierOneOfItsKey) {
   const auto output = Open(Update());
   const Batch first{{.id = "7", .offset = 1, .value = Amount(3), .key = "k"}};
