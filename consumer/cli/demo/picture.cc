@@ -1,9 +1,10 @@
 #include "consumer/cli/demo/picture.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
-#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,32 +17,38 @@ constexpr int kAround = 6;                    // rows but those of the workers
 enum class Ink { kPlain, kGreen, kRed, kCyan };
 constexpr std::string_view kInks[] = {"", "\x1b[32m", "\x1b[31m", "\x1b[36m"};
 
-// A line that ends at the right edge.
+// A line of parts. The first that does not fit ends it, so that no number is cut.
 class Line {
  public:
-  explicit Line(const Style& style) : color_(style.color), room_(style.width - 1) {}
-  // `symbols`: each as wide as a column.
-  Line& Add(const std::vector<std::string_view>& symbols, Ink ink) {
-    const auto fit = std::min<std::size_t>(symbols.size(), static_cast<std::size_t>(room_));
-    room_ -= static_cast<int>(fit);
+  explicit Line(const Style& style)
+      : color_(style.color), room_(static_cast<std::size_t>(style.width - 1)) {}
+  Line& Add(std::string_view ascii, Ink ink = Ink::kPlain) { return Add(ascii, ascii.size(), ink); }
+  Line& Add(std::string_view text, std::size_t columns, Ink ink) {
+    room_ = columns > room_ ? 0 : room_;
+    if (room_ == 0) return *this;
+    room_ -= columns;
     const bool inked = color_ && ink != Ink::kPlain;
-    if (inked) text_ += kInks[static_cast<int>(ink)];
-    for (std::size_t i = 0; i < fit; ++i) text_ += symbols[i];
-    if (inked) text_ += "\x1b[0m";
+    text_ += fmt::format("{}{}{}", inked ? kInks[static_cast<int>(ink)] : "", text,
+                         inked ? "\x1b[0m" : "");
     return *this;
   }
-  Line& Add(std::string_view ascii, Ink ink = Ink::kPlain) {
-    std::vector<std::string_view> symbols;
-    for (std::size_t i = 0; i < ascii.size(); ++i) symbols.push_back(ascii.substr(i, 1));
-    return Add(symbols, ink);
+  Line& AddCut(std::string_view ascii) {
+    if (ascii.size() <= room_) return Add(ascii);
+    return Add(std::string(ascii.substr(0, room_ - 3)) + "...");
   }
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
   const bool color_;
-  int room_;
+  std::size_t room_;
   std::string text_;
 };
+
+std::string Repeated(std::string_view symbol, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += symbol;
+  return text;
+}
 
 struct StateWord {
   std::string_view word;
@@ -71,19 +78,22 @@ std::string LineOf(const WorkerView& worker, const Style& style) {
   line.Add(fmt::format("  {:<10}", worker.name)).Add(fmt::format("{:<10}", state.word), state.ink);
   const bool struck = worker.state == WorkerState::kKilled || worker.state == WorkerState::kFrozen;
   if (struck) {
-    line.Add(fmt::format("held {} locks when it was {}", Grouped(worker.last.held), state.word));
+    line.Add(fmt::format("held {} locks", Grouped(worker.last.held)))
+        .Add(fmt::format(" when it was {}", state.word));
   } else {
-    line.Add(fmt::format("{:>2} partitions  {:>6} locks held  {:>8} records done",
-                         worker.last.partitions, Grouped(worker.last.held),
+    line.Add(fmt::format("{:>2} partitions", worker.last.partitions))
+        .Add(fmt::format("  {:>6} locks held", Grouped(worker.last.held)))
+        .Add(fmt::format("  {:>8} records done",
                          Grouped(worker.last.processed + worker.last.skipped)));
   }
   return line.text();
 }
 
-std::string RowsText(const Picture& picture) {
-  return fmt::format("{} of {} orders in the table, {}/s", Grouped(static_cast<long>(picture.rows)),
-                     Grouped(static_cast<long>(picture.orders)),
-                     Grouped(static_cast<long>(picture.rows_per_second)));
+// "11,833 of 19,023", " orders in the table", ", 3,214/s".
+std::array<std::string, 3> RowsTexts(const Picture& picture) {
+  const auto text = [](auto number) { return Grouped(static_cast<std::int64_t>(number)); };
+  return {text(picture.rows) + " of " + text(picture.orders), " orders in the table",
+          ", " + text(picture.rows_per_second) + "/s"};
 }
 
 std::string BarLine(const Picture& picture, const Style& style) {
@@ -91,18 +101,16 @@ std::string BarLine(const Picture& picture, const Style& style) {
       picture.orders == 0
           ? 0
           : std::min(1.0, static_cast<double>(picture.rows) / static_cast<double>(picture.orders));
-  const std::string text =
-      fmt::format("  {:>3} %  {}", static_cast<int>(100 * part), RowsText(picture));
-  const int length = std::clamp(style.width - 4 - static_cast<int>(text.size()), 10, 30);
+  const auto texts = RowsTexts(picture);
+  const auto beside = static_cast<int>(texts[0].size() + texts[1].size() + texts[2].size());
+  const int length = std::clamp(style.width - 13 - beside, 10, 30);
   const int full = static_cast<int>(length * part);
-  const std::string_view on = style.blocks ? "█" : "#";
-  const std::string_view off = style.blocks ? "░" : ".";
-  return Line(style)
-      .Add("  ")
-      .Add(std::vector(static_cast<std::size_t>(full), on), Ink::kGreen)
-      .Add(std::vector(static_cast<std::size_t>(length - full), off), Ink::kPlain)
-      .Add(text)
-      .text();
+  Line line(style);
+  line.Add("  ");
+  if (full > 0) line.Add(Repeated(style.blocks ? "█" : "#", full), full, Ink::kGreen);
+  line.Add(Repeated(style.blocks ? "░" : ".", length - full), length - full, Ink::kPlain);
+  line.Add(fmt::format("  {:>3} %  {}", static_cast<int>(100 * part), texts[0]));
+  return line.Add(texts[1]).Add(texts[2]).text();
 }
 
 }  // namespace
@@ -135,19 +143,24 @@ std::vector<std::string> Draw(const Picture& picture, const Style& style) {
   }
   lines.push_back(BarLine(picture, style));
   const Totals& sum = picture.sum;
+  Line locks(style);
+  locks.Add("  skipped " + Grouped(sum.skipped));
+  for (const auto& [what, count] : {std::pair(", contended ", sum.contended),
+                                    {", expired ", sum.expired},
+                                    {", taken over ", sum.takeovers},
+                                    {", refused ", sum.late_writes}}) {
+    locks.Add(what + Grouped(count));
+  }
+  lines.push_back(locks.text());
   lines.push_back(
-      Line(style)
-          .Add(fmt::format("  skipped {}, contended {}, expired {}, taken over {}, refused {}",
-                           Grouped(sum.skipped), Grouped(sum.contended), Grouped(sum.expired),
-                           Grouped(sum.takeovers), Grouped(sum.late_writes)))
-          .text());
-  lines.push_back(
-      Line(style).Add(fmt::format("  {:>3} s  {}", picture.age.count(), picture.step)).text());
+      Line(style).AddCut(fmt::format("  {:>3} s  {}", picture.age.count(), picture.step)).text());
   return lines;
 }
 
 std::string ProgressLine(const Picture& picture) {
-  return fmt::format("{:>3} s  {}; {}", picture.age.count(), RowsText(picture), picture.step);
+  const auto [count, of_what, rate] = RowsTexts(picture);
+  return fmt::format("{:>3} s  {}{}{}; {}", picture.age.count(), count, of_what, rate,
+                     picture.step);
 }
 
 int ColumnsOf(const std::string& line) {

@@ -94,6 +94,15 @@ TEST(DemoPicture, ShowsEachWorkerTheTableAndTheLocks) {
                   "   14 s  waiting until 12,000 records are done"));
 }
 
+TEST(DemoPicture, LeavesOutWhatANarrowTerminalHasNoRoomFor) {
+  EXPECT_THAT(
+      Draw(AfterTheKill(), {.live = true, .width = 40}),
+      ElementsAre("", "  worker-1  running    4 partitions",
+                  "  worker-2  killed    held 1,204 locks", "  worker-3  running    4 partitions",
+                  "  ######....   62 %  11,833 of 19,023", "  skipped 597, contended 202",
+                  "   14 s  waiting until 12,000 record..."));
+}
+
 TEST(DemoPicture, SaysOfAWorkerWhatItDoes) {
   Picture picture = AfterTheKill(1);
   picture.workers = {{.name = "worker-1"}};
