@@ -160,14 +160,7 @@ class Demo {
           folder / "log"));
       redis_list_ += fmt::format("{}unix:{}", i == 0 ? "" : ",", socket);
     }
-    // It waits for the servers.
-    Child init({"/proc/self/exe", "locks", "init", "--redis", redis_list_},
-               folder_.path() / "locks-init");
-    auto ended = WaitUntil("the Redis nodes answer", [&init] { return !init.Running(); });
-    if (ended && init.Wait(milliseconds(0)) != 0) {
-      return Failure("locks init failed: " + init.Errors(), "is redis-server installed?");
-    }
-    return ended;
+    return {};
   }
 
   Outcome StartWorkers() {
@@ -308,6 +301,10 @@ class Demo {
   Outcome WaitUntil(const std::string& what, const std::function<bool()>& condition) {
     const auto end = steady_clock::now() + kStepLimit + seconds(arguments_.records / 1000);
     for (;;) {
+      for (const auto& node : redis_) {
+        if (node->Running()) continue;
+        return Failure("redis-server ended: " + node->Errors(), "is it installed?");
+      }
       if (team_) {
         team_->Look();
         if (const std::string trouble = team_->UnexpectedEnd(); !trouble.empty()) {

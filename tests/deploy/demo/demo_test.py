@@ -105,7 +105,7 @@ class Demo(unittest.TestCase):
     def test_stopped_by_ctrl_c_it_leaves_terminal_and_files_as_they_were(self):
         home, variables = self.temporary()
         seen = terminal.Recording([*DEMO], columns=50, NO_COLOR="1", **variables,
-                                  stop=lambda screen: "joining" in "\n".join(screen.lines()))
+                                  stop=lambda screen: "1 s  waiting" in "\n".join(screen.lines()))
         self.assertEqual(seen.status, 1, seen.raw)
         self.assertTrue(seen.settings_kept)
         self.assertIn("fencepost: demo: interrupted", seen.raw)
