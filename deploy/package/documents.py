@@ -36,16 +36,16 @@ def write(path: pathlib.Path, text: str, packed=False):
     path.write_bytes(gzip.compress(data, 9, mtime=0) if packed else data)
 
 
-def manual(program: pathlib.Path, version: str, folder: pathlib.Path, words=(), summary=""):
+def manual(program: str, version: str, folder: pathlib.Path, words=(), summary=""):
     """The page of a command, and those of its subcommands."""
     name = "-".join(("fencepost", *words))
     text = said("help2man", "--no-info", f"--version-string={version}", "--source",
                 f"fencepost {version}", f"--name={summary or 'Kafka consumer with effects once'}",
-                " ".join([str(program), *words]))  # fmt: skip
+                " ".join([program, *words]))  # fmt: skip
     text = re.sub(r"(?m)^\.TH \S+", f".TH {name.upper()}", text)
     text = re.sub(r"(?m)^(\.SH NAME\n).*? \\-", rf"\1{name} \\-", text)
     write(folder / f"{name}.1.gz", text, packed=True)
-    subcommands = said(program, *words, "--help").partition("\nSubcommands:\n")[2]
+    subcommands = said(*program.split(), *words, "--help").partition("\nSubcommands:\n")[2]
     for word, about in re.findall(r"(?m)^  (\S+) +(\S.*)$", subcommands):
         manual(program, version, folder, (*words, word), about)
 
@@ -70,9 +70,11 @@ def main():
         shutil.copy(SOURCE / "deploy/package/copyright", doc)
     share = BUILD / "documents" / "fencepost"
     program = BUILD / "fencepost"
-    manual(program, version, share / "man/man1")
-    write(share / "bash-completion/completions/fencepost", said(program, "completion", "bash"))
-    write(share / "fish/vendor_completions.d/fencepost.fish", said(program, "completion", "fish"))
+    command = f"{value.get('CPACK_EMULATOR', '')} {program}".strip()
+    manual(command, version, share / "man/man1")
+    for shell, file in (("bash", "bash-completion/completions/fencepost"),
+                        ("fish", "fish/vendor_completions.d/fencepost.fish")):  # fmt: skip
+        write(share / file, said(*command.split(), "completion", shell))
     write(share / "zsh/vendor-completions/_fencepost", ZSH)
     bill = sbom.document(program, BUILD, version, NOW)
     write(share / "doc/fencepost/fencepost.spdx.json", json.dumps(bill, indent=1) + "\n")

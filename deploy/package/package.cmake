@@ -21,13 +21,15 @@ install(DIRECTORY ${DOCUMENTS}/fencepost/ DESTINATION share COMPONENT fencepost)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/locking/examples DESTINATION share/doc/fencepost-locking-dev
   COMPONENT locking)
 install(DIRECTORY ${DOCUMENTS}/fencepost-locking-dev/ DESTINATION share COMPONENT locking)
-install(CODE "execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND strip --strip-debug
+install(CODE "execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${CMAKE_STRIP} --strip-debug
   --enable-deterministic-archives \
   \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libfencepost_locking.a\")"
   COMPONENT locking)
 
 file(STRINGS /etc/debian_version DEBIAN REGEX "^[0-9]+")
 string(REGEX MATCH "^[0-9]+" DEBIAN "${DEBIAN}")
+set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE $ENV{DEB_HOST_ARCH})
+set(CPACK_EMULATOR ${CMAKE_CROSSCOMPILING_EMULATOR})
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "fencepost maintainers <maintainers@fencepost.example>")
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/cpack)

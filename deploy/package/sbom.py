@@ -2,6 +2,7 @@
 of the headers that were compiled into it."""
 
 import hashlib
+import os
 import pathlib
 import re
 import subprocess
@@ -43,9 +44,9 @@ def _packages_of(paths) -> set[str]:
 
 
 def _linked(program) -> set[str]:
-    needed = re.findall(r"NEEDED\s+(\S+)", _said("objdump", "-p", program))
-    paths = dict(re.findall(r"(?m)^\s*(\S+) => (\S+)", _said("ldd", program)))
-    return _packages_of({str(pathlib.Path(paths[n]).resolve()) for n in needed if n in paths})
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", _said("readelf", "--dynamic", program))
+    folder = pathlib.Path("/usr/lib", os.environ["DEB_HOST_MULTIARCH"])
+    return _packages_of({str((folder / name).resolve()) for name in needed})
 
 
 def _compiled_in(build) -> set[str]:
