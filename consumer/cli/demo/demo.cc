@@ -8,17 +8,17 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "consumer/cli/demo/child.h"
 #include "consumer/cli/demo/effects.h"
 #include "consumer/cli/demo/orders.h"
 #include "consumer/cli/demo/screen.h"
 #include "consumer/cli/demo/team.h"
+#include "consumer/cli/local/local_servers.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/kafka/client/admin.h"
-#include "consumer/kafka/client/mock_cluster.h"
 #include "consumer/kafka/client/producer.h"
 #include "locking/base/check.h"
 #include "locking/base/temp_folder.h"
@@ -128,11 +128,8 @@ class Demo {
     consumer::KafkaOptions options;
     topic_ = name_ + "-orders";
     if (arguments_.kafka.empty()) {
-      auto mock = consumer::MockCluster::Make();
-      if (!mock) return tl::unexpected(mock.error());
-      mock_ = std::move(*mock);
-      options.brokers = mock_->brokers();
-      if (auto made = mock_->CreateTopic(topic_, Orders::kPartitions); !made) return made;
+      if (auto made = servers_.StartKafka({{topic_, Orders::kPartitions}}); !made) return made;
+      options.brokers = servers_.brokers();
     } else {
       options.brokers = {arguments_.kafka};
       auto admin = consumer::KafkaAdmin::Make(options);
@@ -149,18 +146,7 @@ class Demo {
 
   Outcome StartRedis() {
     screen_.Say(fmt::format("starting {} Redis nodes, which hold the locks", kRedisNodes));
-    for (int i = 0; i < kRedisNodes; ++i) {
-      const auto folder = folder_.path() / fmt::format("redis-{}", i);
-      std::filesystem::create_directories(folder);
-      const std::string socket = folder / "socket";
-      redis_.push_back(std::make_unique<Child>(
-          std::vector<std::string>{"redis-server", "--port", "0", "--unixsocket", socket, "--save",
-                                   "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
-                                   "--dir", folder.string()},
-          folder / "log"));
-      redis_list_ += fmt::format("{}unix:{}", i == 0 ? "" : ",", socket);
-    }
-    return {};
+    return servers_.StartLockNodes(kRedisNodes);
   }
 
   Outcome StartWorkers() {
@@ -194,8 +180,11 @@ class Demo {
         "  ttl: 3s\n"
         "  min_validity: 1s\n"
         "output:\n{}",
-        name_, brokers_[0], topic_, mock_ ? 3000 : 6000, redis_list_, effects_->OutputYaml());
+        name_, brokers_[0], topic_, Mock() ? 3000 : 6000, fmt::join(servers_.lock_nodes(), ","),
+        effects_->OutputYaml());
   }
+
+  [[nodiscard]] bool Mock() const { return arguments_.kafka.empty(); }
 
   // --- the story's steps ---------------------------------------------------------------------
 
@@ -301,9 +290,8 @@ class Demo {
   Outcome WaitUntil(const std::string& what, const std::function<bool()>& condition) {
     const auto end = steady_clock::now() + kStepLimit + seconds(arguments_.records / 1000);
     for (;;) {
-      for (const auto& node : redis_) {
-        if (node->Running()) continue;
-        return Failure("redis-server ended: " + node->Errors(), "is it installed?");
+      if (const auto words = servers_.EndedLockNode()) {
+        return Failure("a lock node ended: " + *words);
       }
       if (team_) {
         team_->Look();
@@ -342,10 +330,9 @@ class Demo {
   const std::string name_;
   sigset_t signals_{};
   TempFolder folder_;
-  std::string topic_, redis_list_;
+  LocalServers servers_{folder_.path()};
+  std::string topic_;
   std::vector<std::string> brokers_;
-  std::unique_ptr<consumer::MockCluster> mock_;
-  std::vector<std::unique_ptr<Child>> redis_;
   std::optional<Stream> stream_;
   std::unique_ptr<Effects> effects_;
   std::optional<Team> team_;  // after what it needs: ends first

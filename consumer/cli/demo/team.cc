@@ -59,13 +59,6 @@ std::optional<Totals> Scrape(const std::string& url) {
   return totals;
 }
 
-std::string LastLine(const std::string& text) {
-  const std::size_t end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return "";
-  const std::size_t start = text.rfind('\n', end);
-  return text.substr(start == std::string::npos ? 0 : start + 1, end - start);
-}
-
 }  // namespace
 
 Team::Team(const std::filesystem::path& folder, const std::string& pipeline_file, int workers) {
@@ -166,7 +159,7 @@ std::string Team::UnexpectedEnd() {
     const bool told = state == WorkerState::kStopping || state == WorkerState::kEnded;
     if (!status || state == WorkerState::kKilled || (told && *status == 0)) continue;
     return fmt::format("{} ended with {}: {}", member.view.name, *status,
-                       LastLine(member.child->Errors()));
+                       member.child->LastWords());
   }
   return "";
 }

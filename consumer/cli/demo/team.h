@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "consumer/cli/demo/child.h"
 #include "consumer/cli/demo/picture.h"
+#include "consumer/cli/local/child.h"
 
 namespace fencepost::cli {
 

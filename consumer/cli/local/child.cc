@@ -1,4 +1,4 @@
-#include "consumer/cli/demo/child.h"
+#include "consumer/cli/local/child.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -22,7 +22,7 @@ int CodeOf(int status) {
 
 [[noreturn]] void BecomeChild(const std::vector<std::string>& command, int out, int err) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  setpgid(0, 0);  // Ctrl-C goes to the demo alone, which ends its children in order
+  setpgid(0, 0);  // Ctrl-C goes to the command alone, which ends its children in order
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -35,6 +35,18 @@ int CodeOf(int status) {
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
   _exit(127);
+}
+
+std::string TextOf(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::string LastLine(const std::string& text) {
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const std::size_t start = text.rfind('\n', end);
+  return text.substr(start == std::string::npos ? 0 : start + 1, end - start);
 }
 
 }  // namespace
@@ -84,9 +96,11 @@ std::optional<int> Child::Wait(std::chrono::milliseconds limit) {
   return status_;
 }
 
-std::string Child::Errors() const {
-  std::ifstream file(log_.string() + ".err");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+std::string Child::Errors() const { return TextOf(log_.string() + ".err"); }
+
+std::string Child::LastWords() const {
+  const std::string errors = LastLine(Errors());
+  return errors.empty() ? LastLine(TextOf(log_.string() + ".out")) : errors;
 }
 
 }  // namespace fencepost::cli

@@ -1,5 +1,5 @@
-// Processes that the demo starts. They die with the demo, however it ends (PR_SET_PDEATHSIG). Start
-// them from the main thread: the death signal is tied to the thread.
+// Processes that a command starts. They die with it, however it ends (PR_SET_PDEATHSIG). Start them
+// from the main thread: the death signal is tied to the thread.
 #pragma once
 
 #include <sys/types.h>
@@ -28,6 +28,8 @@ class Child {
   // The exit status as the shell tells it (128 + n for a signal); nothing when it still runs then.
   std::optional<int> Wait(std::chrono::milliseconds limit);
   [[nodiscard]] std::string Errors() const;  // stderr so far
+  // The last line of stderr, or where that is empty, of stdout.
+  [[nodiscard]] std::string LastWords() const;
 
  private:
   const std::filesystem::path log_;
