@@ -236,8 +236,7 @@ class Reader {
       text.value = part;
       const bool as_written = whole->value == whole->written;
       if (as_written) text.shown = fmt::format("\"{}\"", Redacted(key.check, text.value));
-      const bool is_part = text.value.size() != whole->value.size();
-      if (part.empty() && is_part) {
+      if (part.empty() && !whole->value.empty()) {
         Tell(key, *whole, "value", "has an empty element between its commas");
         return false;
       }
@@ -325,8 +324,7 @@ class Reader {
   }
 
   bool ChoiceIsGood(const Key& key, const Text& text) {
-    const auto is_text = [&](std::string_view choice) { return choice == text.value; };
-    if (std::none_of(key.choices.begin(), key.choices.end(), is_text)) {
+    if (std::ranges::find(key.choices, text.value) == key.choices.end()) {
       std::string problem = fmt::format("is none of {}", ChoicesText(key));
       if (const auto near = Nearest(text.value, key.choices)) {
         problem += fmt::format("; did you mean {}?", *near);

@@ -43,6 +43,7 @@ void AddSchema(CLI::App& app, Run& run) {
 
 void AddCommands(CLI::App& app, Run& run, const std::vector<std::string>& command_words) {
   AddRun(app, run);
+  AddDev(app, run);
   AddDemo(app, run);
   AddLint(app, run);
   AddLocks(app, run);

@@ -64,9 +64,9 @@ std::optional<std::string> LocalServers::EndedLockNode() const {
 
 // `locks init` waits for the nodes.
 tl::expected<void, Error> LocalServers::InitStore(const std::string& max_ttl) {
-  std::vector<std::string> words{"/proc/self/exe", "locks", "init", "--redis",
-                                 fmt::format("{}", fmt::join(lock_nodes_, ",")), "--max-ttl",
-                                 max_ttl};
+  std::vector<std::string> words{
+      "/proc/self/exe", "locks", "init", "--redis", fmt::format("{}", fmt::join(lock_nodes_, ",")),
+      "--max-ttl",      max_ttl};
   Child init(std::move(words), folder_ / "locks-init");
   for (int look = 0; look < kLooks; ++look) {
     if (const auto ended = init.Wait(kLook)) {

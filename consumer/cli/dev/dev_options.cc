@@ -1,0 +1,153 @@
+#include "consumer/cli/dev/dev_options.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/testing/stand_in_table.h"
+
+namespace fencepost::cli {
+namespace {
+
+using namespace consumer;
+
+constexpr Millis kEnd{2000};
+
+bool StartsWithAny(std::string_view text, std::initializer_list<std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings,
+                             [text](std::string_view one) { return text.starts_with(one); });
+}
+
+// What is left is how records are read and written, not where the brokers are.
+void UseKafka(KafkaOptions& kafka, const DevPlaces& places, std::vector<std::string>& notes) {
+  if (kafka.decode.Needed()) {
+    notes.emplace_back(
+        "kafka.decode: records are not decoded, give them as the JSON that a decoder makes of "
+        "them");
+  }
+  KafkaOptions local;
+  local.brokers = places.brokers;
+  local.topics = std::move(kafka.topics);
+  local.group = std::move(kafka.group);
+  local.start_from = StartFrom::kEarliest;
+  local.commit_interval = kafka.commit_interval;
+  local.librdkafka = std::move(kafka.librdkafka);
+  std::erase_if(local.librdkafka, [](const auto& setting) {
+    return StartsWithAny(setting.first, {"security.", "ssl.", "enable.ssl.", "sasl.", "group.",
+                                         "broker.", "client.dns", "client.rack", "test.mock"});
+  });
+  // With the default of 45 s a group of the mock cluster waits as long for members that are gone.
+  local.librdkafka["session.timeout.ms"] = "6000";
+  local.librdkafka["heartbeat.interval.ms"] = "500";
+  kafka = std::move(local);
+}
+
+void UseLockNode(LockSection& lock, const DevPlaces& places) {
+  lock.redis = {.nodes = {places.lock_node}};
+}
+
+std::string LastName(std::string_view table) {
+  std::string name(table.substr(table.rfind('.') + 1));
+  std::erase_if(name, [](char c) { return c == '"' || c == '`'; });
+  return name;
+}
+
+void UseOutput(OutputOptions& output, const DevPlaces& places, std::vector<std::string>& notes) {
+  if (auto* kafka = std::get_if<KafkaOutputOptions>(&output)) {
+    notes.emplace_back(
+        "output.kafka: this cluster keeps no transactions: another reader sees aborted records");
+    if (kafka->encode.key.Needed() || kafka->encode.value.Needed()) {
+      notes.emplace_back("output.kafka: keys and values are written as JSON, without a schema");
+    }
+    kafka->encode = {};
+    return;
+  }
+  if (places.keep_output) return;
+  if (auto* file = std::get_if<FileOptions>(&output)) {
+    file->path = places.folder / "effects.jsonl";
+  } else if (auto* lines = std::get_if<StdoutOptions>(&output)) {
+    output = FileOptions{places.folder / "effects.jsonl", std::move(lines->columns)};
+  } else {
+    const auto* postgres = std::get_if<PostgresOptions>(&output);
+    const bool statement = postgres != nullptr && !postgres->statement.empty();
+    if (statement) {
+      notes.emplace_back(
+          "output.postgres.statement does not run: its arguments are the row; --keep-output runs "
+          "it");
+    }
+    SqliteOptions table = StandInFor(output);
+    if (!statement) table.table = LastName(TargetOf(output));
+    table.path = places.folder / "effects.db";
+    output = std::move(table);
+  }
+}
+
+}  // namespace
+
+DevPipeline ForDev(PipelineOptions file, const DevPlaces& places) {
+  DevPipeline dev{.options = std::move(file), .notes = {}};
+  PipelineOptions& options = dev.options;
+  UseKafka(options.kafka, places, dev.notes);
+  UseLockNode(options.lock, places);
+  UseOutput(options.output, places, dev.notes);
+  if (std::holds_alternative<HttpHandlerOptions>(options.handler.kind)) {
+    dev.notes.emplace_back("handler.http: its url is called, as in the file");
+  }
+  options.processing.revoke_drain = std::min(options.processing.revoke_drain, kEnd);
+  options.shutdown_timeout = std::min(options.shutdown_timeout, 2 * kEnd);
+  options.observe = {};
+  options.observe.log_format = "text";
+  return dev;
+}
+
+std::vector<LocalServers::Topic> TopicsOf(const PipelineOptions& options) {
+  std::vector<LocalServers::Topic> topics;
+  const auto add = [&topics](const std::string& name, int partitions) {
+    const bool known = std::ranges::find(topics, name, &LocalServers::Topic::name) != topics.end();
+    if (!known) topics.push_back({name, partitions});
+  };
+  for (const std::string& topic : options.kafka.topics) add(topic, kDevPartitions);
+  if (options.dead_letter) add(options.dead_letter->topic, 1);
+  if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) add(kafka->topic, 1);
+  return topics;
+}
+
+bool IsReplaced(std::string_view key, bool keep_output) {
+  if (StartsWithAny(key, {"kafka.brokers", "kafka.tls", "kafka.sasl", "kafka.decode.registry",
+                          "output.kafka.encode.", "lock.redis", "observe."})) {
+    return true;
+  }
+  if (keep_output || !key.starts_with("output.")) return false;
+  key.remove_prefix(std::min(key.find('.', std::string_view("output.").size()), key.size()));
+  return StartsWithAny(key, {".dsn", ".host", ".port", ".user", ".password", ".database",
+                             ".sslmode", ".tls", ".path"});
+}
+
+std::string TargetOf(const OutputOptions& output) {
+  const auto target = [](const auto& options) -> std::string {
+    if constexpr (requires { options.statement; }) {
+      if (!options.statement.empty()) return "statement";
+    }
+    if constexpr (requires { options.table; }) {
+      return options.table;
+    } else if constexpr (requires { options.topic; }) {
+      return options.topic;
+    } else if constexpr (requires { options.path; }) {
+      return options.path;
+    } else {
+      return "stdout";
+    }
+  };
+  return std::visit(target, output);
+}
+
+std::string OutputText(const OutputOptions& output) {
+  constexpr std::string_view kKinds[] = {
+      "", "PostgreSQL, table ", "MySQL, table ", "SQLite, table ", "topic ", "file ", ""};
+  static_assert(std::size(kKinds) == std::variant_size_v<OutputOptions>);
+  return fmt::format("{}{}", kKinds[output.index()], TargetOf(output));
+}
+
+}  // namespace fencepost::cli
