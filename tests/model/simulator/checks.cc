@@ -146,8 +146,13 @@ void Checks::OnLockEvent(SimWorker& worker, const LockEvent& event, std::string_
   leases.push_back(lease);
 }
 
+// Where a ledger decides, a node that has forgotten counts at once.
+bool Checks::Promised(const std::string& name) const {
+  return !evicted_names_.contains(name) && (world_.plan.lock.quarantine || !forgot_);
+}
+
 void Checks::CheckAlone(SimWorker& worker, const Lease& lease, const std::string& name) {
-  if (world_.plan.Has(Fault::kNodeClocks) || evicted_names_.contains(name)) return;
+  if (world_.plan.Has(Fault::kNodeClocks) || !Promised(name)) return;
   if (!worker.locks().Valid(lease.lock, worker.process().now())) return;
   for (const Lease& other : leases_[name]) {
     const Process& process = world_.process(other.worker);
@@ -174,7 +179,7 @@ void Checks::CheckPromise(SimWorker& worker, const Lease& lease, const std::stri
       ++keeping;
     }
   }
-  if (keeping >= locking::Quorum(world_.plan.nodes) || evicted_names_.contains(name)) return;
+  if (keeping >= locking::Quorum(world_.plan.nodes) || !Promised(name)) return;
   world_.Violate("4", fmt::format("w{} believes in {} (token {}) for {} us, but only {} nodes do",
                                   lease.worker, name, lease.token.value(),
                                   (until - now).count() / 1000, keeping));

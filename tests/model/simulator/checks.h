@@ -115,6 +115,7 @@ class Checks {
   std::map<std::string, locking::Token, std::less<>>& Tokens(const SimNode& node);
   void CheckPromise(SimWorker& worker, const Lease& lease, const std::string& name);
   void CheckAlone(SimWorker& worker, const Lease& lease, const std::string& name);
+  [[nodiscard]] bool Promised(const std::string& name) const;
   void CheckNothingLeft();
   void CheckRepeats(const std::string& id, const std::vector<By>& effects);
   void NoteLateEffect(const std::string& id, const By& by);

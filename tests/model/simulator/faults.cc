@@ -103,8 +103,9 @@ std::uint32_t Faults::GenerationOf(const SimNode& node) {
 
 // A majority must go on knowing the store, and what it promised: fewer than half may be forgetful
 // until their quarantine is over and their place in the store is found. One that came back with a
-// former generation has yet to follow.
+// former generation has yet to follow. A single one, where a ledger decides, may do so at any time.
 bool Faults::MayForget() const {
+  if (world_.plan.nodes == 1 && !world_.plan.lock.quarantine) return true;
   std::uint32_t newest = 0;
   for (int i = 0; i < world_.plan.nodes; ++i) {
     newest = std::max(newest, GenerationOf(world_.NodeAt(i)));
@@ -151,7 +152,8 @@ void Faults::WipeNode() {
   }
   ++node.incarnation;
   const bool old_data = kind == 1 && node.snapshot != nullptr;
-  if (old_data) node.model = *node.snapshot;
+  if (old_data) node.model = *node.snapshot;  // as a replica that was behind
+  if (old_data) world_.Count("nodes that went back");
   node.model.Restart(world_.FreshRunId(), old_data);
   Thaw(node);
 }

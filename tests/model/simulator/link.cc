@@ -248,7 +248,7 @@ void Link::OnInfo() {
   core_.OnTime(now);
   worker_.HandedIn();
   const bool told = out_->kind == Exchange::Kind::kProbe && info.maxmemory_policy != "noeviction";
-  if (!told || !store.Open(index_)) return;
+  if (!told || !world_.plan.lock.quarantine || !store.Open(index_)) return;
   world_.Violate("evicts", fmt::format("w{} goes on with node {}, which it knows to evict",
                                        process_.index, node_.index));
 }

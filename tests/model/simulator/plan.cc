@@ -166,6 +166,7 @@ void DrawHandler(Plan& plan, Random& random, Kind kind) {
 
 void DrawKind(Plan& plan, Random& random, Kind kind) {
   consumer::FlowOptions& flow = plan.flow;
+  if (kind == kPlain) plan.lock.quarantine = random.Chance(500);
   if (kind != kPlain) DrawHandler(plan, random, kind);
   if (kind == kMarks) flow.finality = consumer::Finality::kWrite;
   if (kind == kTransactions) {
@@ -200,6 +201,7 @@ bool Fits(const Plan& plan, Fault fault) {
     case Fault::kWipes:
     case Fault::kUnfit:
     case Fault::kEvictions:
+      return plan.nodes > 1 || !plan.lock.quarantine;
     case Fault::kReplaced:
       return plan.nodes > 1;
     case Fault::kOffsetsLost:  // which are all that such an output remembers

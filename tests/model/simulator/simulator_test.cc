@@ -39,6 +39,7 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "losses by own clock",
                                     "extensions failed",
                                     "restarts detected",
+                                    "nodes that went back",
                                     "skips by the lock",
                                     "skips by the ledger",
                                     "fenced by the output",
