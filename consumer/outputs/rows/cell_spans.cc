@@ -127,7 +127,7 @@ class Length {
     Has(number->digits > 0 ? IntervalField::kSeconds : unit->field);
     return {};
   }
-  // Of hours, which are read. (Two numbers alone may be minutes and seconds.)
+  // Of hours, which are read. (Two numbers alone may also be minutes and seconds.)
   Made TimeOfDay(const Number& hours) {
     if (!hours.zero) Has(IntervalField::kHours);
     for (const auto field : {IntervalField::kMinutes, IntervalField::kSeconds}) {
