@@ -137,7 +137,7 @@ class Dev {
     const std::string of_file = OutputText(file_.output);
     if (const auto* table = std::get_if<consumer::SqliteOptions>(&dev_.options.output)) {
       if (arguments_.keep_output) return of_file;
-      return fmt::format("{} in SQLite: sqlite3 {} 'SELECT * FROM {}'", of_file, table->path,
+      return fmt::format("{}; in SQLite: sqlite3 {} 'SELECT * FROM {}'", of_file, table->path,
                          table->table);
     }
     if (const auto* lines = std::get_if<consumer::FileOptions>(&dev_.options.output)) {

@@ -128,7 +128,7 @@ bool IsReplaced(std::string_view key, bool keep_output) {
 std::string TargetOf(const OutputOptions& output) {
   const auto target = [](const auto& options) -> std::string {
     if constexpr (requires { options.statement; }) {
-      if (!options.statement.empty()) return "statement";
+      if (!options.statement.empty()) return "its statement";
     }
     if constexpr (requires { options.table; }) {
       return options.table;
@@ -144,8 +144,8 @@ std::string TargetOf(const OutputOptions& output) {
 }
 
 std::string OutputText(const OutputOptions& output) {
-  constexpr std::string_view kKinds[] = {
-      "", "PostgreSQL, table ", "MySQL, table ", "SQLite, table ", "topic ", "file ", ""};
+  constexpr std::string_view kKinds[] = {"",       "PostgreSQL, ", "MySQL, ", "SQLite, ",
+                                         "topic ", "file ",        ""};
   static_assert(std::size(kKinds) == std::variant_size_v<OutputOptions>);
   return fmt::format("{}{}", kKinds[output.index()], TargetOf(output));
 }

@@ -35,7 +35,7 @@ std::vector<LocalServers::Topic> TopicsOf(const consumer::PipelineOptions& optio
 // Whether a key's value is replaced, so that a variable in it need not be set.
 bool IsReplaced(std::string_view key, bool keep_output);
 
-// For people: what the output is, and where: "postgres, table effects".
+// For people: what the output is, and where: "PostgreSQL, shop.effects".
 std::string OutputText(const consumer::OutputOptions& output);
 // The table, topic or file alone.
 std::string TargetOf(const consumer::OutputOptions& output);

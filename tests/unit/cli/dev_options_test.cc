@@ -83,17 +83,17 @@ TEST(DevOptions, WriteToAFileOfTheirOwn) {
     std::string dev, kept;
   };
   const Case kCases[] = {
-      {kPostgres, "SQLite, table effects", "PostgreSQL, table shop.effects"},
+      {kPostgres, "SQLite, effects", "PostgreSQL, shop.effects"},
       {"{mysql: {host: db, user: u, password: p, database: d, table: d.t, columns: {id: "
        "json:/id}}}",
-       "SQLite, table t", "MySQL, table d.t"},
-      {"{sqlite: {path: /var/lib/o.db, table: t, columns: {id: json:/id}}}", "SQLite, table t",
-       "SQLite, table t"},
+       "SQLite, t", "MySQL, d.t"},
+      {"{sqlite: {path: /var/lib/o.db, table: t, columns: {id: json:/id}}}", "SQLite, t",
+       "SQLite, t"},
       {"{file: {path: /var/o.jsonl}}", "file /tmp/x/effects.jsonl", "file /var/o.jsonl"},
       {"{stdout: {}}", "file /tmp/x/effects.jsonl", "stdout"},
       {"{kafka: {topic: out, key: key, value: value}}", "topic out", "topic out"},
       {"{postgres: {dsn: 'postgresql://app@db/shop', statement: 'SELECT $1', args: [json:/id]}}",
-       "SQLite, table effects", "PostgreSQL, table statement"},
+       "SQLite, effects", "PostgreSQL, its statement"},
   };
   for (const Case& one : kCases) {
     const bool by_id = one.output.find("kafka") != 1;
