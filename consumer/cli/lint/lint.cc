@@ -70,14 +70,13 @@ int Lint(const LintArguments& arguments) {
     CheckTls(loaded.back());
     LookForScript(loaded.back());
     add(loaded.back().findings);
-    if (config::HasErrors(loaded.back().findings)) continue;
-    add(loaded.back().advice);
-    add(loaded.back().remarks);
+    if (!config::HasErrors(loaded.back().findings)) add(loaded.back().advice);
   }
   add(config::CheckTogether(loaded));
   if (arguments.env_optional) ForgiveVariables(findings);
   const bool files_are_good = !config::HasErrors(findings);
   for (const config::LoadResult& file : loaded) {
+    if (files_are_good) add(file.remarks);
     if (!arguments.online || !file.options) continue;
     add(LintOnline(file, std::chrono::seconds(arguments.timeout_s)));
   }
