@@ -39,6 +39,10 @@ class StepwiseOutput : public LedgerOutput {
   [[nodiscard]] virtual std::string Time() const = 0;  // of this transaction
 
   // --- the table of effects ---
+  // Of these records, in their order: rows that follow each other are inserted together. Notes in
+  // lost_ those that lost to a higher fence.
+  virtual Answer<void> WriteEffects(const Records& fresh);
+  Answer<bool> FindsNewer() override;
   struct Row {
     std::size_t record = 0, row = 0;
   };
@@ -62,7 +66,6 @@ class StepwiseOutput : public LedgerOutput {
   Answer<Known> BeginApart() final;
   Answer<Refusals> WriteParts(const std::vector<Records>& parts) final;
   Answer<void> EndApart() final;
-  Answer<bool> FindsNewer() final;
   Answer<std::optional<PartRefusal>> WritePart();
   Answer<std::size_t> TakeBack(const Parts& parts) final;
   Answer<void> Steps(Outcomes& outcomes);
@@ -71,9 +74,6 @@ class StepwiseOutput : public LedgerOutput {
   Answer<Known> LockChanges();
   Answer<void> ReopenReplays();
   Answer<void> AddLetters();
-  // Of these records, in their order: rows that follow each other are inserted together. Notes in
-  // lost_ those that lost to a higher fence.
-  Answer<void> WriteEffects(const Records& fresh);
   Answer<void> WriteAlone(const Row& row);
   Answer<void> Carry(Change change, const Rows& rows);
   // All of rows_ is one statement that is undone where it fails.

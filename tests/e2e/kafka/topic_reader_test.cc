@@ -110,8 +110,12 @@ TEST_F(TopicReaderOnBroker, StopsWhenItsVisitorHasSeenEnough) {
 TEST_F(TopicReaderOnBroker, KnowsWhatAGroupHasCommitted) {
   broker->CreateTopic(topic, 2);
   broker->admin().CommitOffsets("g", topic, {3, 0});
-  EXPECT_EQ(*reader->Committed("g", {topic, 0}, 10s), 3);
-  EXPECT_EQ(*reader->Committed("another", {topic, 0}, 10s), std::nullopt);
+  const std::vector<TopicPartition> partitions{{topic, 1}, {topic, 0}};
+  const auto committed = reader->Committed("g", partitions, 10s);
+  ASSERT_TRUE(committed) << committed.error().Line();
+  EXPECT_EQ(committed->at(0).next, 0);
+  EXPECT_EQ(committed->at(1).next, 3);
+  EXPECT_EQ(reader->Committed("another", partitions, 10s)->at(1).next, std::nullopt);
   EXPECT_EQ(*reader->ClusterId(10s), broker->admin().ClusterId());
 }
 

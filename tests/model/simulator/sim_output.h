@@ -92,7 +92,12 @@ class SimOutput final : public consumer::StepwiseOutput {
   Answer<void> ForgetLetters(const consumer::PositionKey& key,
                              const consumer::PositionRange& range) override;
   [[nodiscard]] std::string Time() const override { return ""; }
+  // A record is one row: there are no statements to choose.
   Answer<void> WriteEffects(const Records& fresh) override;
+  Answer<std::size_t> ChangeRows(Change, const Rows&) override { return 0; }
+  Answer<bool> FindsRow(const Row&) override { return false; }
+  Answer<Rows> FindNewer(const Rows&) override { return {}; }
+  Rows RefusedOf(const Rows&) override { return {}; }
   Answer<void> VisitOldRows(std::chrono::seconds keep, const std::string& from, bool behind,
                             const std::function<bool(OldRow)>& visit) override;
   Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) override;
