@@ -34,7 +34,8 @@ class Dockerfile(unittest.TestCase):
 
     def test_the_last_stage_installs_the_package_and_leaves_its_libraries_to_it(self):
         self.assertEqual(
-            stages()[-1].packages(), ["ca-certificates", "tini", "/packages/fencepost_*.deb"]
+            stages()[-1].packages(),
+            ["ca-certificates", "redis-server", "tini", "/packages/fencepost_*.deb"],
         )
 
     def test_the_user_is_a_number_other_than_root(self):
@@ -70,6 +71,11 @@ class Image(unittest.TestCase):
         self.inside("test", "-s", "/etc/ssl/certs/ca-certificates.crt")
         for name in ("gcc", "python3", "curl", "git"):
             self.assertNotEqual(self.inside("which", name, check=False).returncode, 0, name)
+
+    def test_the_demo_runs_as_readme_says(self):
+        said = run(*self.root.command("fencepost", "demo", "--records", "2000", tmpfs="/tmp"),
+                   limit=200).stdout  # fmt: skip
+        self.assertIn('"lost":0,"duplicated":0', said.splitlines()[-1])
 
     def test_the_root_is_read_only_and_the_user_has_no_rights(self):
         refused = self.inside("touch", "/tmp/x", check=False)
