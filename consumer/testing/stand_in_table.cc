@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 
 #include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/rows/row_sql.h"
 
 namespace fencepost::consumer {
 namespace {

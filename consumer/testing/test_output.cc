@@ -9,6 +9,7 @@
 
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/rows/item_values.h"
+#include "consumer/outputs/rows/row_sql.h"
 #include "consumer/pipeline/pipeline_test.h"
 #include "consumer/record/selector.h"
 #include "consumer/testing/stand_in_table.h"

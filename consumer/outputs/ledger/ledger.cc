@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "consumer/outputs/ledger/sql.h"
+#include "consumer/outputs/rows/row_sql.h"
 #include "consumer/record/position_id.h"
 #include "locking/base/planted.h"
 
@@ -60,15 +61,6 @@ OutputError InvalidRanges(std::string where) {
               .what = "fencepost_positions.done is not a valid range list: it was changed by hand",
               .where = std::move(where),
               .hint = "bring back what it was; the batch waits"}};
-}
-
-std::string QuoteIdentifier(std::string_view name, char quote) {
-  std::string quoted(1, quote);
-  for (const char c : name) {
-    if (c == quote) quoted += quote;
-    quoted += c;
-  }
-  return quoted + quote;
 }
 
 std::string TableInWords(const std::vector<std::string>& parts, char quote) {

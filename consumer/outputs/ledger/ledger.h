@@ -62,8 +62,6 @@ struct LedgerTerms {
 // happen again; so it is waited for.
 OutputError InvalidRanges(std::string where);
 
-// "a ""b""": any text as one SQL identifier.
-std::string QuoteIdentifier(std::string_view name, char quote = '"');
 // A table as the pipeline file names it: NAME or SCHEMA.NAME, case as written; a part in double
 // quotes or backticks may hold a dot (a doubled quote is one). One or two parts; the error is one
 // line.

@@ -5,6 +5,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "consumer/outputs/rows/row_sql.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -13,9 +16,7 @@ using Names = std::vector<std::string>;
 using Checked = tl::expected<void, OutputError>;
 
 std::string Listed(const Names& names) {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return list;
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 Names NamesOf(const std::vector<ColumnFacts>& columns) {

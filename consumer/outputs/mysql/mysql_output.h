@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "consumer/outputs/ledger/row_sql.h"
 #include "consumer/outputs/ledger/stepwise_output.h"
 #include "consumer/outputs/mysql/mysql_connection.h"
 #include "consumer/outputs/mysql/mysql_schema.h"
+#include "consumer/outputs/rows/row_sql.h"
 
 namespace fencepost::consumer {
 

@@ -14,6 +14,7 @@
 #include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/outputs/rows/cell_types.h"
 #include "consumer/outputs/rows/row_rules.h"
+#include "consumer/outputs/rows/row_sql.h"
 
 namespace fencepost::consumer {
 

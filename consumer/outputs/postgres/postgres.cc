@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/ledger/row_sql.h"
 #include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/postgres/postgres_output.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
+#include "consumer/outputs/rows/row_sql.h"
 
 namespace fencepost::consumer {
 OutputError PostgresOutput::Refused(const PgFailure& failure) {

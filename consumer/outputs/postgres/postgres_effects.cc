@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "consumer/outputs/ledger/ledger.h"
-#include "consumer/outputs/ledger/row_sql.h"
 #include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
+#include "consumer/outputs/rows/row_sql.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/ledger/table_check.h"
+#include "consumer/outputs/rows/row_sql.h"
 
 namespace fencepost::consumer {
 namespace {

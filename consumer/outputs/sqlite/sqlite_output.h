@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "consumer/outputs/ledger/row_sql.h"
 #include "consumer/outputs/ledger/stepwise_output.h"
 #include "consumer/outputs/rows/cell_types.h"
+#include "consumer/outputs/rows/row_sql.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 #include "consumer/pipeline/options.h"
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "consumer/outputs/ledger/table_check.h"
+#include "consumer/outputs/rows/row_sql.h"
 #include "consumer/outputs/sqlite/sqlite_output.h"
 
 namespace fencepost::consumer {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/rows/row_sql.h"
 #include "tests/component/outputs/store.h"
 
 namespace fencepost::consumer {

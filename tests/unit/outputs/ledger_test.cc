@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "consumer/outputs/postgres/postgres_connection.h"
+#include "consumer/outputs/rows/row_sql.h"
 #include "tests/component/outputs/batch.h"
 
 namespace fencepost::consumer {

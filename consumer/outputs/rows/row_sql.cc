@@ -1,10 +1,17 @@
-#include "consumer/outputs/ledger/row_sql.h"
+#include "consumer/outputs/rows/row_sql.h"
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/ledger/ledger.h"
-
 namespace fencepost::consumer {
+
+std::string QuoteIdentifier(std::string_view name, char quote) {
+  std::string quoted(1, quote);
+  for (const char c : name) {
+    if (c == quote) quoted += quote;
+    quoted += c;
+  }
+  return quoted + quote;
+}
 
 std::string LowerFenceSql(std::string_view a, std::string_view b) {
   return fmt::format("({0} < {1} OR ({0} IS NULL AND {1} IS NOT NULL))", a, b);

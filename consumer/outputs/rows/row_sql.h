@@ -10,6 +10,8 @@
 
 namespace fencepost::consumer {
 
+// "a ""b""": any text as one SQL identifier.
+std::string QuoteIdentifier(std::string_view name, char quote = '"');
 // The fence `a` is lower than `b`, NULL than any other: the one rule of what a fence lets through.
 std::string LowerFenceSql(std::string_view a, std::string_view b);
 // Of PostgreSQL and SQLite, where the table of effects is `t`: what an INSERT says behind its rows.
