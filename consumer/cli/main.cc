@@ -13,15 +13,7 @@
 #include "config/text/suggestion.h"
 #include "consumer/cli/shared/command.h"
 
-#ifndef FENCEPOST_VERSION
-#error "FENCEPOST_VERSION comes from CMake"
-#endif
-
 namespace fencepost::cli {
-
-std::string Version() { return FENCEPOST_VERSION; }
-std::string Commit() { return FENCEPOST_COMMIT; }
-
 namespace {
 
 // As it was typed: "fencepost locks init".
