@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,21 +19,28 @@ namespace {
 using Made = tl::expected<void, std::string>;
 using Refusal = tl::unexpected<std::string>;
 
+constexpr std::int64_t kSecond = 1'000'000;  // in microseconds
+constexpr std::int64_t kMinute = 60 * kSecond;
+constexpr std::int64_t kHour = 60 * kMinute;
+constexpr std::int64_t kHoursOfDay = 24;
+constexpr int kMostDigits = 6;
+
 struct LengthUnit {
   std::string_view words;  // between blanks
   IntervalField field;
-  int digits;  // of a fraction, that PostgreSQL neither rounds nor spreads otherwise
-  int shift;   // how many digits of a second a whole one has
+  std::int64_t size;  // in months, days or microseconds
+  int digits;         // of a fraction, that PostgreSQL neither rounds nor spreads otherwise
 };
-constexpr std::array<LengthUnit, 8> kLengthUnits{{
-    {" y yr yrs year years ", IntervalField::kYears, 0, 0},
-    {" mon mons month months ", IntervalField::kMonths, 0, 0},
-    {" w week weeks d day days ", IntervalField::kDays, 3, 0},
-    {" h hr hrs hour hours ", IntervalField::kHours, 3, 0},
-    {" m min mins minute minutes ", IntervalField::kMinutes, 3, 0},
-    {" s sec secs second seconds ", IntervalField::kSeconds, 6, 0},
-    {" ms msec msecs millisecond milliseconds ", IntervalField::kSeconds, 3, 3},
-    {" us usec usecs microsecond microseconds ", IntervalField::kSeconds, 0, 6},
+constexpr std::array<LengthUnit, 9> kLengthUnits{{
+    {" y yr yrs year years ", IntervalField::kYears, 12, 2},
+    {" mon mons month months ", IntervalField::kMonths, 1, 0},
+    {" w week weeks ", IntervalField::kDays, 7, 3},
+    {" d day days ", IntervalField::kDays, 1, 3},
+    {" h hr hrs hour hours ", IntervalField::kHours, kHour, 3},
+    {" m min mins minute minutes ", IntervalField::kMinutes, kMinute, 3},
+    {" s sec secs second seconds ", IntervalField::kSeconds, kSecond, 6},
+    {" ms msec msecs millisecond milliseconds ", IntervalField::kSeconds, 1000, 3},
+    {" us usec usecs microsecond microseconds ", IntervalField::kSeconds, 1, 0},
 }};
 constexpr std::array<std::string_view, 6> kFieldWords{"years", "months",  "days",
                                                       "hours", "minutes", "seconds"};
@@ -66,14 +75,30 @@ class Length {
     return {};
   }
 
-  IntervalField finest = IntervalField::kYears;  // that is not zero
-  int digits = 0;                                // behind the second, without zeros at the end
-  bool odd = false;                              // it is written in another way
+  // The smallest that is not zero.
+  [[nodiscard]] IntervalField Finest() const {
+    if (micros_ % kMinute != 0) return IntervalField::kSeconds;
+    if (micros_ % kHour != 0) return IntervalField::kMinutes;
+    if (micros_ != 0) return IntervalField::kHours;
+    if (days_ != 0) return IntervalField::kDays;
+    return months_ % 12 != 0 ? IntervalField::kMonths : IntervalField::kYears;
+  }
+  // Behind the second, without zeros at the end.
+  [[nodiscard]] int Digits() const {
+    int digits = 0;
+    for (std::int64_t rest = micros_ % kSecond; rest != 0; ++digits) rest = rest * 10 % kSecond;
+    return digits;
+  }
+
+  bool odd = false;  // it is written in another way
 
  private:
   struct Number {
-    bool zero = true;
-    int digits = 0;
+    bool negative = false;
+    std::int64_t whole = 0;
+    std::int64_t fraction = 0;  // in parts of `power`
+    std::int64_t power = 1;
+    int digits = 0;  // of the fraction, without zeros at the end
   };
 
   bool Take(std::string_view any) {
@@ -86,25 +111,53 @@ class Length {
     rest_.remove_prefix(word.size());
     return true;
   }
-  std::optional<Number> Digits() {
+  std::optional<Number> ReadNumber() {
+    Number number{.negative = rest_.starts_with('-')};
     Take("+-");
     const std::size_t end = std::min(rest_.find_first_not_of("0123456789."), rest_.size());
-    const std::string_view number = rest_.substr(0, end);
+    const std::string_view text = rest_.substr(0, end);
     rest_.remove_prefix(end);
-    const std::size_t point = number.find('.');
-    if (number.empty() || number == "." || point != number.rfind('.')) return std::nullopt;
-    const std::size_t last = number.find_last_of("123456789");
-    if (last == std::string_view::npos) return Number{};
-    const bool whole = point == std::string_view::npos || last < point;
-    return Number{.zero = false, .digits = whole ? 0 : static_cast<int>(last - point)};
+    const std::size_t point = std::min(text.find('.'), text.size());
+    if (text.empty() || text == "." || text.find('.', point + 1) != std::string_view::npos) {
+      return std::nullopt;
+    }
+    const auto whole = std::from_chars(text.data(), text.data() + point, number.whole);
+    if (point > 0 && whole.ec != std::errc()) return std::nullopt;
+    const std::size_t last = text.find_last_not_of("0.");
+    if (last == std::string_view::npos || last < point) return number;
+    number.digits = static_cast<int>(last - point);
+    for (std::size_t i = point + 1; i <= last && number.digits <= kMostDigits; ++i) {
+      number.fraction = number.fraction * 10 + (text[i] - '0');
+      number.power *= 10;
+    }
+    return number;
   }
-  void Has(IntervalField field, int behind = 0) {
-    finest = std::max(finest, field);
-    digits = std::max(digits, behind);
+  // Odd where 64 bits do not hold it.
+  void Add(std::int64_t& sum, const Number& number, std::int64_t count, std::int64_t size) {
+    std::int64_t all = 0;
+    if (__builtin_mul_overflow(number.negative ? -count : count, size, &all) ||
+        __builtin_add_overflow(sum, all, &sum)) {
+      odd = true;
+    }
+  }
+  Made Count(const LengthUnit& unit, const Number& number) {
+    const bool days = unit.field == IntervalField::kDays;
+    std::int64_t& sum = days ? days_ : unit.field < IntervalField::kDays ? months_ : micros_;
+    const bool fits = number.digits <= unit.digits;
+    const std::int64_t parts = fits ? number.fraction * unit.size : 0;
+    const std::int64_t rest = parts % number.power;
+    if (!fits || (rest != 0 && !days)) {
+      return Refusal(fmt::format("has a fraction of {}, which PostgreSQL would round",
+                                 kFieldWords[static_cast<std::size_t>(unit.field)]));
+    }
+    Add(sum, number, number.whole, unit.size);
+    Add(sum, number, parts / number.power, 1);
+    Add(micros_, number, rest * kHoursOfDay * (kHour / number.power), 1);
+    return {};
   }
 
   Made Part() {
-    const auto number = Digits();
+    const auto number = ReadNumber();
     if (!number) return Odd();
     if (rest_.starts_with(':')) return TimeOfDay(*number);
     Take(" ");
@@ -115,25 +168,20 @@ class Length {
     const LengthUnit* const unit = UnitOf(word);
     if (unit == nullptr) return Odd();
     rest_.remove_prefix(iso_ ? 1 : end);
-    if (number->zero) return {};
-    if (unit->field == IntervalField::kSeconds) {
-      Has(unit->field, number->digits + unit->shift);
-      return {};
-    }
-    if (number->digits > unit->digits) {
-      return Refusal(fmt::format("has a fraction of {}, which PostgreSQL would round",
-                                 kFieldWords[static_cast<std::size_t>(unit->field)]));
-    }
-    Has(number->digits > 0 ? IntervalField::kSeconds : unit->field);
-    return {};
+    return Count(*unit, *number);
   }
   // Of hours, which are read. (Two numbers alone may also be minutes and seconds.)
   Made TimeOfDay(const Number& hours) {
-    if (!hours.zero) Has(IntervalField::kHours);
-    for (const auto field : {IntervalField::kMinutes, IntervalField::kSeconds}) {
-      const auto number = Take(":") ? Digits() : std::nullopt;
-      if (!number) return Odd();
-      if (!number->zero) Has(field, number->digits);
+    Number number = hours;
+    for (const char* const unit : {"h", "m", "s"}) {
+      if (*unit != 'h') {
+        if (number.digits > 0 || !Take(":") || rest_.find_first_of("+-") == 0) return Odd();
+        const auto next = ReadNumber();
+        if (!next) return Odd();
+        number = *next;
+        number.negative = hours.negative;
+      }
+      if (auto counted = Count(*UnitOf(unit), number); !counted) return counted;
     }
     return {};
   }
@@ -145,6 +193,8 @@ class Length {
   std::string_view rest_;
   const bool iso_;
   bool in_day_ = false;
+  // Apart, as PostgreSQL keeps them.
+  std::int64_t months_ = 0, days_ = 0, micros_ = 0;
 };
 
 }  // namespace
@@ -158,9 +208,9 @@ Made CheckInterval(const CellType& to, std::string_view text) {
   Length length(text);
   if (auto read = length.Read(); !read) return read;
   const int most = to.digits.value_or(6);
-  if (length.digits > most) {
+  if (!length.odd && length.Digits() > most) {
     return Refusal(fmt::format("has {} digits behind the second, and the column keeps {}",
-                               length.digits, most));
+                               length.Digits(), most));
   }
   const bool all = to.finest == IntervalField::kSeconds && most == 6;
   const std::size_t point = length.odd ? text.rfind('.') : std::string_view::npos;
@@ -170,12 +220,12 @@ Made CheckInterval(const CellType& to, std::string_view text) {
         "is written in a way of which nothing says what the column keeps: write it as "
         "P1Y2M3DT4H5M6S");
   }
-  if (length.finest <= to.finest) return {};
+  if (length.odd || length.Finest() <= to.finest) return {};
   const auto word = [](IntervalField field) {
     return kFieldWords[static_cast<std::size_t>(field)];
   };
   return Refusal(
-      fmt::format("has {}, and the column keeps {}", word(length.finest), word(to.finest)));
+      fmt::format("has {}, and the column keeps {}", word(length.Finest()), word(to.finest)));
 }
 
 Made MakeCellRange(const CellType& to, std::string& text, std::size_t at) {
