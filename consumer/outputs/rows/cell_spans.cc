@@ -197,6 +197,26 @@ class Length {
   std::int64_t months_ = 0, days_ = 0, micros_ = 0;
 };
 
+constexpr std::string_view kBehindBound = ",)]";
+
+// As PostgreSQL reads it, up to what ends it; two quotes in quotes are one of the bound.
+std::string ReadBound(std::string_view range, std::size_t& next) {
+  std::string bound;
+  bool quoted = false;
+  for (; next < range.size(); ++next) {
+    const char c = range[next];
+    if (!quoted && kBehindBound.find(c) != std::string_view::npos) break;
+    if (c != '"') {
+      bound.push_back(c);
+    } else if (quoted && range.substr(next + 1).starts_with('"')) {
+      bound.push_back(range[++next]);
+    } else {
+      quoted = !quoted;
+    }
+  }
+  return bound;
+}
+
 }  // namespace
 
 Made CheckInterval(const CellType& to, std::string_view text) {
@@ -229,26 +249,28 @@ Made CheckInterval(const CellType& to, std::string_view text) {
 }
 
 Made MakeCellRange(const CellType& to, std::string& text, std::size_t at) {
-  constexpr std::array<std::string_view, 3> kWords{"empty", "infinity", "-infinity"};
   const CellType type{.kind = to.bounds, .digits = 6, .zoned = to.zoned, .no_nul = to.no_nul};
   const std::string from = text.substr(at);
-  if (from.find("\"\"") != std::string::npos) return Refusal("has a bound that is empty");
   text.resize(at);
-  for (std::size_t begin = 0, end = 0; begin < from.size(); begin = end) {
-    end = std::min(from.find_first_of("[](){},\"", begin), from.size());
-    if (end == begin) {
-      if (from[end++] != '"') text.push_back(from[begin]);
+  bool inside = false;  // of a range; around it are blanks, commas, braces and the word empty
+  for (std::size_t next = 0; next < from.size();) {
+    const char c = from[next];
+    if (!inside || kBehindBound.find(c) != std::string_view::npos) {
+      inside = c == '[' || c == '(' || (inside && c == ',');
+      text.push_back(c);
+      ++next;
       continue;
     }
-    std::string bound(Trimmed(std::string_view(from).substr(begin, end - begin)));
-    if (bound.empty()) continue;
-    if (std::ranges::find(kWords, bound) != kWords.end()) {
-      text += bound;
-      continue;
-    }
-    if (auto made = MakeCellTime(type, Conversion::kNone, bound, 0); !made) {
-      return Refusal("has a bound that " + made.error());
-    }
+    const std::string raw = ReadBound(from, next);
+    std::string bound(Trimmed(raw));
+    if (bound.empty()) return Refusal("has a bound that is empty");
+    std::string word = bound;
+    std::ranges::transform(word, word.begin(), [](unsigned char letter) {
+      return static_cast<char>(std::tolower(letter));
+    });
+    const bool moment = word != "infinity" && word != "-infinity";
+    const auto made = moment ? MakeCellTime(type, Conversion::kNone, bound, 0) : Made();
+    if (!made) return Refusal("has a bound that " + made.error());
     text.append(1, '"').append(bound).append(1, '"');
   }
   return {};
