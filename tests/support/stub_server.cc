@@ -139,6 +139,7 @@ void StubServer::Serve(int fd) {
       const std::lock_guard guard(mutex_);
       --at_once_;
     }
+    if (answer.status == 0) break;
     (void)SendAll(fd, answer.raw.empty() ? ToText(answer) : answer.raw);
     if (!answer.over_and_over.empty()) Trickle(fd, answer.over_and_over);
     if (!answer.raw.empty()) break;

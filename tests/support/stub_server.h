@@ -21,7 +21,7 @@ class StubServer {
     std::string body;
   };
   struct Answer {
-    int status = 200;
+    int status = 200;  // 0: the connection is closed instead
     std::string body{};
     std::vector<std::string> headers{};
     std::string raw{};            // sent instead, and the connection closed

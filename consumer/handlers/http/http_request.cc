@@ -124,6 +124,14 @@ HttpRequest::HttpRequest(const HttpTarget* target) : target_(target), easy_(curl
   SetCommonOptions();
 }
 
+int HttpRequest::BeforeSending(void* self, char* /*there*/, char* /*here*/, int /*port_there*/,
+                               int /*port_here*/) {
+  auto& request = *static_cast<HttpRequest*>(self);
+  if (request.sent_ && !Planted("attempt_is_sent_again")) return CURL_PREREQFUNC_ABORT;
+  request.sent_ = true;
+  return CURL_PREREQFUNC_OK;
+}
+
 std::size_t HttpRequest::OnBody(char* data, std::size_t size, std::size_t count, void* self) {
   auto& request = *static_cast<HttpRequest*>(self);
   if (request.body_.size() + size * count > kMaxAnswerBytes) {
@@ -137,6 +145,7 @@ std::size_t HttpRequest::OnBody(char* data, std::size_t size, std::size_t count,
 void HttpRequest::Begin(HandlerCall call) {
   call_ = std::move(call);
   body_.clear();
+  sent_ = false;
   too_large_ = false;
   words_[0] = '\0';
   Set(easy_.get(), CURLOPT_TIMEOUT_MS,
@@ -166,6 +175,8 @@ void HttpRequest::SetCommonOptions() {
     Set(easy, CURLOPT_CUSTOMREQUEST, method.c_str());
   }
   Set(easy, CURLOPT_ERRORBUFFER, words_.data());
+  Set(easy, CURLOPT_PREREQFUNCTION, &HttpRequest::BeforeSending);
+  Set(easy, CURLOPT_PREREQDATA, static_cast<void*>(this));
   Set(easy, CURLOPT_WRITEFUNCTION, &HttpRequest::OnBody);
   Set(easy, CURLOPT_WRITEDATA, static_cast<void*>(this));
   Set(easy, CURLOPT_PRIVATE, static_cast<void*>(this));
@@ -238,10 +249,12 @@ HandlerResult HttpRequest::Result(CURLcode code) {
     const bool late = code == CURLE_OPERATION_TIMEDOUT;
     curl_off_t ready = 0;  // microseconds until the request was about to go out
     curl_easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &ready);
+    const bool again = code == CURLE_ABORTED_BY_CALLBACK;  // BeforeSending
+    const std::string words = again ? "the connection ended without an answer" : CurlsWords(code);
     return tl::unexpected(HandlerFailure{.error_class = late ? "timeout" : "connection",
-                                         .text = CurlsWords(code),
-                                         .shown = CurlsWords(code),
-                                         .reached = ready > 0});
+                                         .text = words,
+                                         .shown = words,
+                                         .reached = again || ready > 0});
   }
   long number = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &number);

@@ -49,6 +49,9 @@ class HttpRequest {
   [[nodiscard]] const HandlerCall& call() const { return call_; }
 
  private:
+  // An attempt is one request: curl itself would send it again, up to five times, where a
+  // connection that was used before ends without an answer.
+  static int BeforeSending(void* self, char* there, char* here, int port_there, int port_here);
   static std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* self);
   void SetCommonOptions();  // once: they and the method stay from request to request
   bool SetBody();           // whether the request has a body that is the record's
@@ -62,6 +65,7 @@ class HttpRequest {
   curl::List headers_;
   HandlerCall call_;
   std::string body_;
+  bool sent_ = false;
   bool too_large_ = false;
   std::array<char, CURL_ERROR_SIZE> words_{};
 };

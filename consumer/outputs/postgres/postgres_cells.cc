@@ -95,7 +95,7 @@ CellType PgCellType(Oid base, int modifier, char category) {
     case 1042:
     case 1043:
       cell.characters = length;
-      cell.padded = base == 1042;
+      cell.padded = cell.filled = base == 1042;
       break;
     case 1560:  // bit
       cell.bits = static_cast<std::size_t>(std::max(modifier, 0));

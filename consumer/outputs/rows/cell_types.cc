@@ -267,7 +267,8 @@ class Cell {
     if (to_.octets > 0 && cell().size() > to_.octets) {
       return Problem(fmt::format("is too long: {} bytes of at most {}", cell().size(), to_.octets));
     }
-    if (to_.padded && cell().ends_with(' ')) {
+    const bool full = to_.filled && Characters(cell()) == to_.characters;
+    if (to_.padded && !full && cell().ends_with(' ')) {
       return Problem("ends in a blank, which the column does not keep");
     }
     return {};

@@ -56,6 +56,7 @@ struct CellType {
   std::size_t characters = 0, octets = 0;
   std::size_t bits = 0;  // kBits, kWhole: it is a field of just so many
   bool padded = false;   // blanks at the end are lost; kBytes: has `octets`, no less
+  bool filled = false;   // with blanks, when it is read: a text of all its characters is as it was
   std::vector<std::string> choices{};
   bool several = false;    // choices, with commas between them
   bool reads_json = true;  // kOther, kRange: an object or array may be one of its texts

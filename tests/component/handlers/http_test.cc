@@ -1,4 +1,5 @@
 // The http handler against a server.
+#include <atomic>
 #include <ctime>
 
 #include <fmt/format.h>
@@ -178,6 +179,17 @@ TEST_F(HttpHandler, KeepsItsConnection) {
   EXPECT_EQ(server_->requests().size(), 20u);
   EXPECT_EQ(server_->connections(), 1);
   EXPECT_EQ(recorder_.handled(), 20);
+}
+
+TEST_F(HttpHandler, SendsARequestOnceWhereAConnectionThatWasUsedBeforeEndsWithoutAnAnswer) {
+  std::atomic<int> count = 0;
+  Serve([&](const StubServer::Request&) { return Answer{.status = ++count == 1 ? 200 : 0}; });
+  EXPECT_TRUE(ValueOf("1"));
+  const HandlerFailure failure = FailureOf("2");
+  EXPECT_EQ(failure.error_class, "connection");
+  EXPECT_EQ(failure.text, "the connection ended without an answer");
+  EXPECT_TRUE(failure.reached);
+  EXPECT_EQ(server_->requests().size(), 2u);
 }
 
 TEST_F(HttpHandler, HasAtMostSoManyRequestsOutAndTheRestInOrder) {
