@@ -21,6 +21,6 @@ struct FailedRecord {
   bool operator==(const FailedRecord&) const = default;
 };
 
-inline constexpr std::size_t kMostFailed = 32;  // of a partition, the oldest ones
+inline constexpr std::size_t kMostFailed = 32;  // of a partition: the oldest with attempts first
 
 }  // namespace fencepost::consumer

@@ -10,6 +10,12 @@ namespace {
 // Between two commits for the sake of failures alone.
 constexpr std::chrono::seconds kFailedBetween{5};
 
+// Attempts count for the next owner. An outage alone does not: its newest record says it.
+bool IsToldOfFirst(const FailedRecord& a, const FailedRecord& b) {
+  if (a.attempts == 0 && b.attempts == 0) return a.last > b.last;
+  return a.attempts > 0 && b.attempts == 0;
+}
+
 }  // namespace
 
 Assignment::Assignment(const AssignedPartition& assigned)
@@ -75,12 +81,13 @@ void Assignment::OnGivenUp(Offset offset) {
 std::vector<FailedRecord> Assignment::TakeFailed(Offset next, Instant now) {
   failed_changed = failed_due = false;
   failed_again = now + kFailedBetween;
-  std::vector<FailedRecord> oldest;
-  for (auto at = failed.lower_bound(next); at != failed.end(); ++at) {
-    if (oldest.size() == kMostFailed) break;
-    oldest.push_back(at->second);
-  }
-  return oldest;
+  std::vector<FailedRecord> told;
+  for (auto at = failed.lower_bound(next); at != failed.end(); ++at) told.push_back(at->second);
+  if (told.size() <= kMostFailed) return told;
+  std::ranges::stable_sort(told, IsToldOfFirst);
+  told.resize(kMostFailed);
+  std::ranges::sort(told, {}, &FailedRecord::offset);
+  return told;
 }
 
 void Assignment::UpdateFailedDue(Instant now) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <ranges>
 
 #include "tests/model/flow/flow_bench.h"
 
@@ -217,6 +218,24 @@ TEST_F(TakeOver, TheOldestRecordsAreToldOfWhereManyFail) {
   ASSERT_THAT(committed.failed, SizeIs(kMostFailed));
   EXPECT_EQ(committed.failed.front().offset, 0);
   EXPECT_EQ(committed.failed.back().offset, static_cast<Offset>(kMostFailed) - 1);
+}
+
+TEST_F(TakeOver, AnOutageTakesNoPlaceOfRecordsWithAttemptsAndItsNewestAreToldOf) {
+  const auto most = static_cast<Offset>(kMostFailed);
+  for (Offset offset = 1; offset <= most; ++offset) {
+    const bool reached = offset > most - 2;
+    committed.failed.push_back(
+        {.offset = offset, .attempts = reached ? 9 : 0, .last = Millis(1000 + offset)});
+  }
+  const auto told = committed.failed;
+  Start();
+  Fail(1);
+  Revoke();
+  ASSERT_THAT(committed.failed, SizeIs(kMostFailed));
+  EXPECT_EQ(committed.failed[0].attempts, 1);
+  EXPECT_TRUE(
+      std::ranges::equal(committed.failed | std::views::drop(1), told | std::views::drop(1)))
+      << "by offset, without the oldest one that was not reached";
 }
 
 // Clocks of hosts differ. And nobody could try it while all workers were stopped.
