@@ -29,14 +29,14 @@ bool MayBeMissing(const RequiredPart& part) {
 
 std::vector<RequiredPart> PartsOfRows(const std::vector<Column>& columns, const RowRules& rules) {
   std::vector<RequiredPart> parts;
+  if (rules.on_null_value == OnNull::kSkip) return parts;
   const auto add = [&](const std::string& name, const Selector& selector) {
     const bool key = std::ranges::find(rules.key, name) != rules.key.end();
     const bool deletes = key || name == rules.fence_column;
+    if (rules.on_null_value == OnNull::kDelete && !deletes) return;
     parts.push_back({.name = "column " + name,
                      .selector = selector,
-                     .names_a_row = key && rules.on_conflict == OnConflict::kUpdate,
-                     .of_tombstones = rules.on_null_value == OnNull::kBad ||
-                                      (rules.on_null_value == OnNull::kDelete && deletes)});
+                     .names_a_row = key && rules.on_conflict == OnConflict::kUpdate});
   };
   for (const Column& column : columns) add(column.name, column.selector);
   if (rules.fence_by) add(rules.fence_column, *rules.fence_by);
@@ -84,7 +84,6 @@ std::string MissingPart(const std::vector<RequiredPart>& parts, const RecordCont
   evaluator.Begin(context);
   std::string text;
   for (const RequiredPart& part : parts) {
-    if (!context.record->value && !part.of_tombstones) continue;
     text.clear();
     const auto found = evaluator.Append(part.selector, text);
     if (found && (*found || !part.names_a_row)) continue;

@@ -13,9 +13,9 @@ namespace fencepost::consumer {
 struct RequiredPart {
   std::string name;  // as the output's messages say it: "column amount", "argument $1", "key"
   Selector selector;
-  bool names_a_row = false;   // it cannot be null
-  bool of_tombstones = true;  // a record without a value must have it too
+  bool names_a_row = false;  // it cannot be null
 };
+// Those that it takes whatever the handler makes: a null value may need fewer (on_null_value).
 std::vector<RequiredPart> RequiredPartsOf(const OutputOptions& output);
 // Why the record is bad, in one line without anything of it; empty: it has them all.
 std::string MissingPart(const std::vector<RequiredPart>& parts, const RecordContext& context,

@@ -111,6 +111,31 @@ TEST(HandlingByAnyOutput, IsNotBegunForARecordWithoutWhatTheOutputTakesFromIt) {
   }
 }
 
+TEST(HandlingByAnyOutput, IsBegunForARecordWithoutWhatTheHandlersNullDoesNotNeed) {
+  for (const OnNull on_null : {OnNull::kBad, OnNull::kSkip, OnNull::kDelete}) {
+    SCOPED_TRACE(static_cast<int>(on_null));
+    SharedWorld world;
+    PostgresOptions output;
+    output.columns = {{"id", *Selector::Parse("record_id")}, {"customer", *Selector::Parse("key")}};
+    output.rules = {.key = {"id"}, .on_null_value = on_null};
+    FlowOptions options = FlowBench::Handling();
+    options.required = RequiredPartsOf(output);
+    FlowBench worker(world, options);
+    worker.Assign(0);
+    worker.Deliver(0, {"a"});
+    if (on_null == OnNull::kBad) {
+      EXPECT_EQ(worker.Calls(), "");
+      EXPECT_EQ(worker.Letters(), "a:bad_record");
+      continue;
+    }
+    ASSERT_EQ(worker.Calls(), "a");
+    worker.Handle("a", {std::nullopt});
+    worker.WriteAll();
+    EXPECT_EQ(worker.Letters(), "");
+    EXPECT_EQ(worker.Watermark(0), 1);
+  }
+}
+
 TEST_F(Handling, CarriesAnIdThatIsStoredAsItsDigestToTheOutput) {
   const std::string id(600, 'x');
   worker.Deliver(0, {id});

@@ -21,6 +21,14 @@ PostgresOptions Table(const char* selector, const RowRules& rules = {}) {
   return options;
 }
 
+PostgresOptions FencedByHeader(OnNull on_null) {
+  return Table("=1", {.on_conflict = OnConflict::kUpdate,
+                      .key = {"x"},
+                      .fence_column = "at",
+                      .fence_by = Selector::Parse("header:at").value(),
+                      .on_null_value = on_null});
+}
+
 KafkaOutputOptions Topic(const char* key, const char* value, const char* header) {
   KafkaOutputOptions options;
   options.key = Selector::Parse(key).value();
@@ -66,12 +74,18 @@ TEST(RequiredParts, AreKnownToBeMissingBeforeTheHandlerIsCalled) {
       // What the handler makes is known to it alone.
       {Table("json:/b"), &bare, ""},
       {Table("value"), &tombstone, ""},
-      // Tombstones, by on_null_value.
       {Table("key"), &tombstone, "column x from key: key finds nothing in the record"},
+      // The handler may make a null of any value: what that needs, by on_null_value.
       {Table("key", skips), &tombstone, ""},
-      {Table("key", skips), &bare, "column x from key: key finds nothing in the record"},
+      {Table("key", skips), &bare, ""},
       {Table("key", deletes), &tombstone, ""},
+      {Table("key", deletes), &bare, ""},
+      {Table("header:h", deletes), &bare, ""},
       {Table("key", fenced), &tombstone, "column x from key: key finds nothing in the record"},
+      {Table("key", fenced), &bare, "column x from key: key finds nothing in the record"},
+      {FencedByHeader(OnNull::kSkip), &bare, ""},
+      {FencedByHeader(OnNull::kDelete), &bare,
+       "column at from header:at: header:at finds nothing in the record"},
       {statement, &bare, "argument $2 from key: key finds nothing in the record"},
       {Topic("key?", "value", "=1"), &bare, ""},
       {Topic("key", "value", "=1"), &bare, "key from key: key finds nothing in the record"},
