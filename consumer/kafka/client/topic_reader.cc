@@ -18,6 +18,34 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// A partition has no leader or it has moved, or the group's coordinator has.
+bool Passes(rd_kafka_resp_err_t error) {
+  switch (error) {
+    case RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION:
+    case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_OFFSET_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_FENCED_LEADER_EPOCH:
+    case RD_KAFKA_RESP_ERR_UNKNOWN_LEADER_EPOCH:
+    case RD_KAFKA_RESP_ERR_REPLICA_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR:
+    case RD_KAFKA_RESP_ERR_NOT_COORDINATOR:
+    case RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Of a question, or else of the first partition that has one.
+rd_kafka_resp_err_t ErrorOf(rd_kafka_resp_err_t asked,
+                            const rd_kafka_topic_partition_list_t& answers) {
+  for (int i = 0; i < answers.cnt && asked == RD_KAFKA_RESP_ERR_NO_ERROR; ++i) {
+    asked = answers.elems[i].err;
+  }
+  return asked;
+}
+
 // A poll and no more: librdkafka wants a group's name for any consumer. It is never joined, and
 // nothing is committed under it.
 constexpr const char* kNoGroup = "fencepost-reader";
@@ -87,13 +115,12 @@ Error TopicReader::Failed(rd_kafka_resp_err_t error, const std::string& where) c
   }
 }
 
-// Asks again while the answer is one that passes: a partition has no leader, or it has moved.
+// Asks again while the answer is one that passes.
 rd_kafka_resp_err_t TopicReader::Ask(const Until& until,
                                      const std::function<rd_kafka_resp_err_t()>& ask) const {
   for (;;) {
     const auto error = ask();
-    const bool of_broker = error > RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (!of_broker || MeaningOf(error) != Meaning::kTransient || until.Over()) return error;
+    if (!Passes(error) || until.Over()) return error;
     rdkafka::Message(rd_kafka_consumer_poll(consumer_.get(), kTurnMs));
   }
 }
@@ -181,11 +208,7 @@ tl::expected<std::vector<PartitionRange>, Error> TopicReader::Since(
                                         range.where.partition)
           ->offset = unix_time.count();
     }
-    const auto asked = rd_kafka_offsets_for_times(consumer_.get(), list.get(), until.Ms());
-    const rd_kafka_topic_partition_t* first = list->elems;
-    const auto* end = first + list->cnt;
-    const auto* bad = std::find_if(first, end, [](const auto& one) { return one.err != 0; });
-    return asked == RD_KAFKA_RESP_ERR_NO_ERROR && bad != end ? bad->err : asked;
+    return ErrorOf(rd_kafka_offsets_for_times(consumer_.get(), list.get(), until.Ms()), *list);
   });
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, "offsets by time"));
   for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -263,21 +286,24 @@ tl::expected<std::vector<CommittedOffset>, Error> TopicReader::Committed(
     const std::string& group, const std::vector<TopicPartition>& partitions, Millis limit) {
   const auto member = NewConsumer(options_, group, nullptr);
   if (!member) return tl::unexpected(member.error());
-  const rdkafka::PartitionList list = rdkafka::MakeList(partitions.size());
-  for (const TopicPartition& where : partitions) {
-    rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition);
-  }
-  auto error = rd_kafka_committed(member->get(), list.get(), Until(limit).Ms());
+  rdkafka::PartitionList list;
+  const Until until(limit);
+  const auto error = Ask(until, [&] {
+    list = rdkafka::MakeList(partitions.size());
+    for (const TopicPartition& where : partitions) {
+      rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition);
+    }
+    return ErrorOf(rd_kafka_committed(member->get(), list.get(), until.Ms()), *list);
+  });
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, "group " + group));
   std::vector<CommittedOffset> committed;
-  for (std::size_t i = 0; i < partitions.size() && error == RD_KAFKA_RESP_ERR_NO_ERROR; ++i) {
+  for (std::size_t i = 0; i < partitions.size(); ++i) {
     const rd_kafka_topic_partition_t& one = list->elems[i];
-    error = one.err;
     CommittedOffset& of_it = committed.emplace_back(CommittedOffset{partitions[i], {}, {}});
     if (one.offset >= 0) of_it.next = one.offset;
     if (one.metadata == nullptr) continue;
     of_it.metadata.assign(static_cast<const char*>(one.metadata), one.metadata_size);
   }
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, "group " + group));
   return committed;
 }
 
