@@ -210,7 +210,7 @@ class Store {
   // Quarantine: store_members.cc.
   [[nodiscard]] Millis QuarantineTime() const { return max_ttl() + 2 * options_.max_skew; }
   [[nodiscard]] std::optional<Instant> QuarantineEnd(const Node& node) const;
-  void QuarantineIfRestarted(Node& node);
+  void Renew(Node& node);
   void DecideWhichCount();
 
   // store_creation.cc
@@ -223,6 +223,7 @@ class Store {
   [[nodiscard]] std::string FormingTarget(const std::string& hash) const;
   [[nodiscard]] bool Abandoned(const Node& node) const;
   [[nodiscard]] bool MayCreate();
+  [[nodiscard]] Millis FormerTtl() const;
   void Complete(Node& node);
 
   // store_repair.cc

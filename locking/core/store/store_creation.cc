@@ -97,6 +97,16 @@ std::string Store::FormingTarget(const std::string& hash) const {
   return *open.begin();
 }
 
+// The longest lease that the stores which were here allowed: one that they granted may still live.
+Millis Store::FormerTtl() const {
+  Millis longest{0};
+  if (creation_ != StoreCreation::kQuarantined) return longest;
+  for (const Node& node : nodes_) {
+    if (node.member) longest = std::max(longest, node.member->max_ttl);
+  }
+  return longest;
+}
+
 void Store::PlanForming() {
   const std::string hash = MemberHash();
   const std::string target = FormingTarget(hash);
@@ -104,6 +114,7 @@ void Store::PlanForming() {
   for (const Node& node : nodes_) {
     if (node.Forming() && node.sentinel->store_id == target) ttl = node.sentinel->max_ttl;
   }
+  ttl = std::max(ttl, FormerTtl());
   for (NodeIndex i = 0; i < size(); ++i) {
     Node& node = At(i);
     if (node.Forming() && node.sentinel->store_id == target) continue;
@@ -171,6 +182,7 @@ void Store::Complete(Node& node) {
   sentinel.epoch = kFirstEpoch;
   sentinel.run_id = node.run_id;
   sentinel.quarantine_until = WallTime{};
+  sentinel.max_ttl = std::max(sentinel.max_ttl, FormerTtl());
   formed_ = true;
   const Millis quarantine = std::max(sentinel.max_ttl, max_ttl()) + 2 * options_.max_skew;
   Write(node, sentinel, immediate ? std::nullopt : std::optional(quarantine));

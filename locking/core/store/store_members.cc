@@ -200,17 +200,25 @@ void Store::FindSameIndex() {
 
 // A node that may have forgotten leases takes part, but does not count until every lease that it
 // may have forgotten has ended (PROTOCOL.md, invariant 12): when its server restarted or its clock
-// was stepped, and when the sentinel asks for more than a whole quarantine.
-void Store::QuarantineIfRestarted(Node& node) {
+// was stepped, and when the sentinel asks for more than a whole quarantine. max_ttl rises to what
+// another member has, or to what a client needs whose ledger decides; a quarantine that runs by the
+// lower one begins again.
+void Store::Renew(Node& node) {
   const Sentinel& now = *node.sentinel;
-  Sentinel repaired = now;
-  repaired.run_id = node.run_id;
+  Sentinel renewed = now;
+  renewed.run_id = node.run_id;
+  renewed.max_ttl = std::max(max_ttl(), options_.quarantine ? Millis(0) : options_.ttl);
   // The sentinel may have been written after TIME was read, within the same call.
   const Nanos slack = node.raw_call.received_at - node.raw_call.sent_at;
-  const WallTime latest =
-      node.raw_call.node_time + QuarantineTime() + std::chrono::ceil<Millis>(slack);
-  if (now.run_id != node.run_id || node.stepped || now.quarantine_until > latest) {
-    Write(node, repaired, QuarantineTime());
+  const Millis whole = renewed.max_ttl + 2 * options_.max_skew;
+  const WallTime latest = node.raw_call.node_time + whole + std::chrono::ceil<Millis>(slack);
+  const bool longer = renewed.max_ttl > now.max_ttl;
+  const bool runs = now.quarantine_until > node.raw_call.node_time;
+  if (now.run_id != node.run_id || node.stepped || now.quarantine_until > latest ||
+      (longer && runs)) {
+    Write(node, renewed, whole);
+  } else if (longer) {
+    Write(node, renewed, std::nullopt);
   }
 }
 

@@ -79,7 +79,7 @@ void Store::PlanRepairs() {
   if (!MayCreate()) return;
   for (NodeIndex i = 0; i < size(); ++i) {
     Node& node = At(i);
-    if (InStore(node)) QuarantineIfRestarted(node);
+    if (InStore(node)) Renew(node);
     if (!node.Forming() || node.sentinel->store_id != store_id_ || Vacant(node)) continue;
     const bool taken = std::ranges::any_of(nodes_, [&](const Node& other) {
       return InStore(other) && other.sentinel->index == node.sentinel->index;
