@@ -57,15 +57,18 @@ void Store::OnConnected(NodeIndex index, const NodeInfo& info, Now now) {
   node.policy = info.maxmemory_policy;
   node.role = info.role;
   node.mode = info.mode;
+  node.names_itself = true;
   if (!options_.quarantine && size() == 1) {  // nothing rests on what its INFO leaves out
-    if (!IsRunId(node.run_id)) node.run_id.assign(kRunIdSize, '0');
+    node.names_itself = IsRunId(node.run_id);
+    if (!node.names_itself) node.run_id.assign(kRunIdSize, '0');
     if (node.role.empty()) node.role = "master";
   }
   Learn(node, info.sentinel, info.call);
   if (was_probe && node.probe_confirms) node.confirmed = node.snapshot == node.raw;
   node.probe_confirms = false;
 
-  const bool changed = !node.last_run_id.empty() && node.last_run_id != node.run_id;
+  const bool changed =
+      node.names_itself && !node.last_run_id.empty() && node.last_run_id != node.run_id;
   const bool restarted_unseen = node.sentinel && node.sentinel->complete && Fits(*node.sentinel) &&
                                 node.sentinel->run_id != node.run_id;
   if ((changed || restarted_unseen) && node.counted_run_id != node.run_id) {
@@ -76,10 +79,11 @@ void Store::OnConnected(NodeIndex index, const NodeInfo& info, Now now) {
     node.clock.Forget();
     node.stepped.reset();
   }
-  node.last_run_id = node.run_id;
+  if (node.names_itself) node.last_run_id = node.run_id;
   ObserveClock(index, info.call);
   // It evicts, or has another's data: it may have forgotten, and comes back in quarantine.
-  const bool forgets = node.role != "master" || node.policy != "noeviction";
+  const bool unknown = node.policy.empty() && !options_.quarantine;
+  const bool forgets = node.role != "master" || (node.policy != "noeviction" && !unknown);
   if (forgets) {
     node.stepped = info.call.node_time;
     node.by_clock = false;
@@ -137,6 +141,7 @@ void Store::Learn(Node& node, std::optional<std::string> raw, const CallInfo& ca
   node.raw = std::move(raw);
   node.raw_call = call;
   node.sentinel = node.raw ? Sentinel::Decode(*node.raw) : std::nullopt;
+  if (node.sentinel && !node.names_itself) node.run_id = node.sentinel->run_id;
   if (!node.sentinel || !node.sentinel->complete || !Fits(*node.sentinel)) return;
   node.member = node.sentinel;
   if (node.stepped && node.sentinel->quarantine_until >= *node.stepped + QuarantineTime()) {

@@ -134,6 +134,7 @@ class Store {
     bool connected = false;
     bool read = false;
     std::string run_id;
+    bool names_itself = false;  // by a run_id; else run_id is what the sentinel says
     std::string policy;
     std::string role;
     std::string mode;

@@ -152,6 +152,38 @@ TEST(StoreWithALedger, IsNotRaisedForAClientThatNeedsTheLock) {
   EXPECT_EQ(world.SentinelOf(0)->max_ttl, Millis(30'000));
 }
 
+// Its users differ: some may not call INFO, or see less of it.
+TEST(StoreWithALedger, IsNotPutInQuarantineByAClientThatSeesLessOfInfo) {
+  const struct {
+    const char* name;
+    void (*hide)(NodeInfo& info);
+  } rows[] = {
+      {"nothing", [](NodeInfo& info) { info.run_id = info.role = info.maxmemory_policy = ""; }},
+      {"no run_id", [](NodeInfo& info) { info.run_id = "0"; }},
+      {"no policy", [](NodeInfo& info) { info.maxmemory_policy = ""; }}};
+  for (const auto& row : rows) {
+    for (const bool restarted : {false, true}) {
+      World world = WithALedger(1);
+      world.Hide(0, row.hide);
+      world.Run(Millis(1'000));
+      world.AddClient(world.list(0));
+      const int user = AddLockUser(world);
+      world.Run(Millis(3'000));
+      if (restarted) world.Restart(0, true);
+      world.Run(Millis(3'000));
+      EXPECT_TRUE(world.store(0).Available() && world.store(1).Available()) << row.name;
+      EXPECT_EQ(world.SentinelOf(0)->run_id, world.nodes[0].run_id) << row.name;
+      const int writes = world.writes();
+      world.Run(kQuarantine);
+      EXPECT_EQ(world.writes(), writes) << row.name;
+      EXPECT_TRUE(world.store(user).Available()) << row.name;
+      world.Run(kQuarantine);
+      EXPECT_EQ(world.told(user).quorum, std::vector<bool>{true}) << row.name;
+      EXPECT_EQ(world.told(0).Notes("node_clock_stepped"), 0) << row.name;
+    }
+  }
+}
+
 TEST(StoreWithALedger, OfOneNodeNeedsNoMoreOfInfoThanWhatIsThere) {
   for (const char* run_id : {"", "0"}) {
     World world = WithALedger(1);

@@ -101,7 +101,8 @@ void World::Deliver(Client& client, int place) {
   Link& link = client.links[Z(place)];
   link.busy = link.executed = false;
   link.answer.call.received_at = now().boot;
-  const NodeInfo answer = link.answer;
+  NodeInfo answer = link.answer;
+  client.hide(answer);
   const bool hello = std::exchange(link.hello, false);
   link.connected = true;
   if (hello || link.command.kind == StoreCommand::Kind::kProbe) {

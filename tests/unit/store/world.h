@@ -57,6 +57,8 @@ class World {
   void Restart(int node, bool with_data);  // another process
   void Down(int node, bool down);
   void BreakLink(int client, int place);
+  // What INFO does not show this client.
+  void Hide(int client, void (*hide)(NodeInfo&)) { clients_[Z(client)]->hide = hide; }
   void Pass(Millis time) { time_ += time; }
 
   [[nodiscard]] Now now() const;
@@ -90,6 +92,7 @@ class World {
     std::unique_ptr<Store> store;
     std::vector<int> list;
     std::vector<Link> links;
+    void (*hide)(NodeInfo&) = [](NodeInfo&) {};
   };
   static std::size_t Z(int index) { return static_cast<std::size_t>(index); }
   bool Advance(Client& client, int place);  // takes this link one step on, if there is one
