@@ -40,6 +40,7 @@ std::optional<LockNodes> NodesOfFile(const LockNodeArguments& arguments) {
   const auto pipelines = LoadPipelines({arguments.file});
   if (!pipelines) return std::nullopt;
   LockNodes nodes{pipelines->front().lock.redis, pipelines->front().lock.lock};
+  nodes.lock.quarantine = true;  // whatever the file's ledger decides, others may need the lock
   if (arguments.redis.username.empty()) return nodes;
   nodes.redis.username = arguments.redis.username;
   const auto password = ReadPassword(arguments);

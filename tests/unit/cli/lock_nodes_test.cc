@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "consumer/cli/shared/pipelines.h"
 #include "locking/base/temp_folder.h"
 
 namespace fencepost::cli {
@@ -68,6 +69,22 @@ TEST_F(LockNodesTest, TakeAPasswordFileWithoutItsMarksAndRefuseWhatMayBePartOfTh
   setenv("FENCEPOST_REDIS_PASSWORD", "hunter2\r", 1);
   EXPECT_FALSE(Resolve({"--redis", "a:1"}));
   EXPECT_EQ(error, "fencepost: ${FENCEPOST_REDIS_PASSWORD} holds a line break\n");
+}
+
+// A node is restarted when all others are ok: for every pipeline that uses them.
+TEST_F(LockNodesTest, OfAPipelineWhoseLedgerDecidesAreSeenAsThoseSeeThemThatNeedTheLock) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "p.yaml").string();
+  std::ofstream(file) << "version: 1\nname: orders\n"
+                         "kafka: {brokers: localhost:9092, topics: [orders]}\n"
+                         "lock: {redis: {nodes: [\"a:1\"]}}\n"
+                         "on_bad_record: stop\n"
+                         "output: {sqlite: {path: e.db, table: t, columns: {a: key}}}\n";
+  const auto pipelines = LoadPipelines({file});
+  ASSERT_TRUE(pipelines && !pipelines->front().lock.lock.quarantine);
+  const auto nodes = Resolve({file});
+  ASSERT_TRUE(nodes) << error;
+  EXPECT_TRUE(nodes->lock.quarantine);
 }
 
 TEST_F(LockNodesTest, AreRefusedInOneLineThatNamesNoPassword) {
