@@ -82,6 +82,18 @@ std::string WhyNoRow(const PipelineOptions& options, const consumer::WriteItem& 
   return outcomes.front().detail;
 }
 
+bool SkipsNull(const consumer::OutputOptions& output) {
+  return std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.rules; }) {
+          return kind.rules.on_null_value == consumer::OnNull::kSkip;
+        } else {
+          return false;
+        }
+      },
+      output);
+}
+
 std::vector<consumer::FailedRecord> FailedOf(const consumer::CommittedOffset& committed) {
   return consumer::ParseMetadata(committed.metadata, committed.next.value_or(-1)).failed;
 }
@@ -160,6 +172,7 @@ class Gatherer {
         facts_.failing = one;
       } else {
         ++facts_.others_fail;
+        if (one.offset == facts_.committed->value()) facts_.first_fails = one;
       }
     }
   }
@@ -225,10 +238,13 @@ class Gatherer {
                                                 .where = decoded_->where,
                                                 .record_id = identity_.id,
                                                 .timeout = options_.processing.timeout});
-    if (!made) return true;
+    if (!made) {
+      if (!options_.handler.any()) CountRows();
+      return true;
+    }
     if (*made) {
       values_ = **made;
-      facts_.makes_rows = !values_->empty();
+      CountRows();
       return true;
     }
     const consumer::HandlerFailure& failure = made->error();
@@ -236,6 +252,15 @@ class Gatherer {
     facts_.no_row = fmt::format("the handler ({}): {}", failure.error_class, failure.text);
     facts_.handler_refuses = failure.error_class != "bad_record";
     return false;
+  }
+
+  void CountRows() {
+    const consumer::WriteItem item = Item();
+    const std::size_t values = consumer::CountValues(item);
+    bool null = values > 0 && SkipsNull(options_.output);
+    for (std::size_t i = 0; i < values; ++i) null = null && !consumer::ValueOf(item, i);
+    facts_.null_value = null;
+    facts_.makes_rows = values > 0 && !null;
   }
 
   void CompareWithRow() {

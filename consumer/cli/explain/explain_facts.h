@@ -52,6 +52,7 @@ struct Facts {
   // there are, and whether the service counted as unavailable at the last failure of any.
   std::optional<consumer::FailedRecord> failing;
   std::size_t others_fail = 0;
+  std::optional<consumer::FailedRecord> first_fails;  // the first unfinished one, if it is another
   bool unavailable = false;
   std::optional<Told<std::optional<consumer::TopicRecord>>> record;
 
@@ -62,8 +63,9 @@ struct Facts {
   std::string no_id;                            // the record is there, and this is why it has no id
   std::string no_row;            // likewise, why it is refused, as far as no service is asked
   bool handler_refuses = false;  // … by the handler, and not as a bad record
-  // Whether a handler without effects of its own makes rows of it; nullopt: there is none such.
+  // Whether rows are made of it; nullopt: http or exec would have to be asked.
   std::optional<bool> makes_rows;
+  bool null_value = false;  // none are, since on_null_value skips it
   // Where the ledger's row is of other content: how it differs from the record of that row.
   std::optional<Told<std::vector<std::string>>> difference;
 

@@ -7,6 +7,7 @@
 #include "consumer/cli/explain/explain_findings.h"
 #include "consumer/cli/shared/moments.h"
 #include "consumer/flow/ports/retry.h"
+#include "consumer/pipeline/error_class.h"
 #include "consumer/record/dead_letter.h"
 #include "locking/base/time_text.h"
 
@@ -15,6 +16,22 @@ namespace {
 
 using consumer::OnBad;
 
+const std::string kNothingIsWritten =
+    "Its database could not be asked: nothing is written until the workers can reach it.";
+
+const char* WaitsInOrder(const Findings& f) {
+  if (f.committed == nullptr || f.facts.position->offset == *f.committed) return "";
+  switch (f.options.processing.order) {
+    case consumer::Order::kKey:
+      return ", or waits in its order behind an earlier record of its key";
+    case consumer::Order::kPartition:
+      return ", or waits in its order behind an earlier record of its partition";
+    case consumer::Order::kNone:
+      break;
+  }
+  return "";
+}
+
 Verdict ByLock(const Findings& f) {
   const int quorum = locking::Quorum(static_cast<int>(f.facts.nodes.size()));
   const std::string rest = f.LongestRest(NodeState::kHeld);
@@ -22,9 +39,10 @@ Verdict ByLock(const Findings& f) {
   if (f.held >= quorum) {
     return {"in_progress",
             fmt::format("A worker holds its lock on {}, under the token drawn {}: this record, "
-                        "or another one {}, is being processed.",
+                        "or another one {}, is being processed{}.",
                         f.Nodes(f.held), drawn,
-                        LockBlock(f.options) > 1 ? "of its block of offsets" : "with its id"),
+                        LockBlock(f.options) > 1 ? "of its block of offsets" : "with its id",
+                        WaitsInOrder(f)),
             fmt::format("The worker extends the lease until it is done; if it dies, another one "
                         "takes over within {}.",
                         rest)};
@@ -67,9 +85,9 @@ Verdict Waiting(const Findings& f) {
     return verdict;
   }
   verdict.next =
-      "It is the next one of its partition: a worker takes it up at once. If it stays like this, "
-      "no worker has the partition, or this record holds it back: see /status and the workers' "
-      "log.";
+      "It is the next one of its partition: a worker takes it up at once, or once one runs. If it "
+      "stays like this, no worker has the partition, or this record holds it back: see /status and "
+      "the workers' log.";
   if (f.options.on_bad_record == OnBad::kStop) {
     verdict.next += fmt::format(
         " If workers end at it with exit code 1 (the event bad_record says why; on_bad_record: "
@@ -83,30 +101,55 @@ void Add(std::string& text, const std::string& sentence) {
   text += (text.empty() ? "" : " ") + sentence;
 }
 
+// Of an answer about the caller, which never counts against the record.
+std::string WhenTheCallerIsTaken(const Findings& f, const std::string& status) {
+  const bool letters = f.options.dead_letter.has_value();
+  if (consumer::MatchClass(f.options.retry.never, status) != consumer::ClassMatch::kNone &&
+      !MayRetry(f.options.handler, f.options.retry, {.error_class = status, .text = ""})) {
+    return fmt::format("retry.never names {}: the same answer {}.", status,
+                       letters ? "makes a dead letter of it" : "ends the worker with exit code 1");
+  }
+  return fmt::format(
+      "An answer with status {0} is about the caller, not the record: it is tried again until the "
+      "service takes it.{1}",
+      status, letters ? fmt::format(" retry.never: [{}] makes a dead letter of it.", status) : "");
+}
+
 std::string WhenGivenUp(const Findings& f, const consumer::FailedRecord& failing) {
   consumer::RetryOptions retry = f.options.retry;
   retry.jitter = consumer::Jitter::kNone;  // the longest wait
   const auto wait = RetryBackoff(retry, std::max(1, failing.attempts), 0);
   const WallTime last(failing.last);
-  return fmt::format(
-      "The next attempt is due by {}. If only this record fails, it is given up after {} attempts "
-      "and {} of that, at {} at the soonest: {}.",
-      MomentText(last + wait), retry.attempts, SpanText(retry.give_up_after),
-      MomentText(last + std::max(wait, retry.give_up_after - failing.alone)),
-      f.options.dead_letter ? "then it becomes a dead letter"
-                            : "then the worker ends with exit code 1 (no dead_letter section)");
+  const std::string due = fmt::format("The next attempt is due by {}. ", MomentText(last + wait));
+  if (failing.attempts == 0) return due + "It is tried again until the handler is reached.";
+  if (consumer::IsAboutTheCaller(failing.why)) return due + WhenTheCallerIsTaken(f, failing.why);
+  return due + fmt::format(
+                   "If only this record fails, it is given up after {} attempts "
+                   "and {} of that, at {} at the soonest: {}.",
+                   retry.attempts, SpanText(retry.give_up_after),
+                   MomentText(last + std::max(wait, retry.give_up_after - failing.alone)),
+                   f.options.dead_letter
+                       ? "then it becomes a dead letter"
+                       : "then the worker ends with exit code 1 (no dead_letter section)");
+}
+
+std::string FailuresText(const consumer::FailedRecord& failing) {
+  const std::string last = MomentText(WallTime(failing.last));
+  const std::string why = failing.why.empty() ? "see the log" : failing.why;
+  if (failing.attempts == 0) return fmt::format("was not reached, last at {} ({}).", last, why);
+  return fmt::format("has failed {} time{}, last at {} ({}).", failing.attempts,
+                     failing.attempts == 1 ? "" : "s", last, why);
 }
 
 void AddFailures(const Findings& f, Verdict& verdict) {
+  if (const auto& first = f.facts.first_fails) {
+    Add(verdict.happened,
+        fmt::format("The handler of the partition's first unfinished record, {}, {}",
+                    Position{f.facts.position->where, first->offset}.Text(), FailuresText(*first)));
+  }
   if (!f.facts.failing) return;
   const consumer::FailedRecord& failing = *f.facts.failing;
-  const std::string last = MomentText(WallTime(failing.last));
-  const std::string why = failing.why.empty() ? "see the log" : failing.why;
-  Add(verdict.happened,
-      failing.attempts == 0
-          ? fmt::format("Its handler was not reached, last at {} ({}).", last, why)
-          : fmt::format("Its handler has failed {} time{}, last at {} ({}).", failing.attempts,
-                        failing.attempts == 1 ? "" : "s", last, why));
+  Add(verdict.happened, "Its handler " + FailuresText(failing));
   Add(verdict.next,
       f.facts.unavailable
           ? "The handler's service counted as unavailable: the worker makes one call at a time "
@@ -121,11 +164,13 @@ Verdict JudgeUnfinished(const Findings& f) {
   if (!locked && (f.RowUnknown() || f.reached == 0 || !f.group_known)) return JudgeUnknown(f);
   Verdict verdict = locked ? ByLock(f) : Waiting(f);
   AddFailures(f, verdict);
+  if (f.RowUnknown()) Add(verdict.next, kNothingIsWritten);
   return verdict;
 }
 
 Verdict JudgeUnknown(const Findings& f) {
   Verdict verdict{"unknown", "", "Ask again when every part can be reached."};
+  if (f.RowUnknown() && !f.past) verdict.next = kNothingIsWritten + " " + verdict.next;
   const auto add = [&](bool holds, const std::string& sentence) {
     if (holds) Add(verdict.happened, sentence);
   };

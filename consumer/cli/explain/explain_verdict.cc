@@ -75,12 +75,22 @@ class Judgement {
     return f_.options.handler.any() && f_.past && !MayHaveConflicted();
   }
   [[nodiscard]] bool MayHaveConflicted() const {
-    return f_.letter != nullptr || f_.options.on_id_conflict == OnBad::kSkip;
+    const OnBad rule = f_.options.on_id_conflict;
+    return f_.letter != nullptr || rule == OnBad::kSkip ||
+           (rule == OnBad::kDeadLetter &&
+            (Known(f_.facts.letters) == nullptr || f_.facts.letters_partly));
+  }
+  // By now a row would be made of it, yet it passed without a conflict: its content was done before
+  // without a row, by what the handler saw then.
+  [[nodiscard]] bool WasSkippedBefore() const {
+    return f_.options.handler.any() && f_.facts.makes_rows == true && !by_position_ &&
+           !MayHaveConflicted();
   }
   // It was done without a row of the table.
   [[nodiscard]] bool MadeNoRow() const {
     if (f_.row->token == locking::Token() && !GivesWay()) return true;
-    const bool none = IsOther(f_.row->crc) ? MakesNoRow() : GivesWay() && !MayHaveConflicted();
+    const bool none = IsOther(f_.row->crc) ? MakesNoRow() || WasSkippedBefore()
+                                           : GivesWay() && !MayHaveConflicted();
     return none && f_.past && !IsOwnRow();
   }
   [[nodiscard]] const NodeFacts* Mark() const {
@@ -118,14 +128,14 @@ class Judgement {
   [[nodiscard]] Verdict Conflict() const {
     Verdict verdict{.code = "id_conflict"};
     verdict.happened = fmt::format(
-        "The same id is in the ledger with other content (from {}, completed {}): an id conflict. "
-        "This record has no effect.{}",
+        "The same id is in the ledger with other content (from {}, completed {}): an id "
+        "conflict{}. This record has no effect.{}",
         Printable(f_.row->source), f_.row->completed_at,
+        MayBeSkipped() ? ", unless this record, or one of its content before, made no row" : "",
         by_position_ || IsOwnRow() ? " Was the topic recreated?" : "");
     if (f_.letter != nullptr) {
       verdict.next =
-          "Nothing unless you act: it is in the dead letter topic. fencepost dlq replay "
-          "--as-new-id sends it back all the same.";
+          fmt::format("Nothing unless you act: it is in the dead letter topic. {}", AsNewId());
     } else if (f_.past) {
       verdict.next = PastIt();
     } else if (by_position_ || f_.options.on_id_conflict == OnBad::kStop) {
@@ -136,14 +146,38 @@ class Judgement {
     return verdict;
   }
 
+  // The rule that it met is not known.
+  [[nodiscard]] bool MayBeSkipped() const {
+    return f_.options.handler.any() && f_.past && f_.letter == nullptr && !by_position_ &&
+           !IsOwnRow();
+  }
+  [[nodiscard]] std::string AsNewId() const {
+    const std::string replay = "fencepost dlq replay --as-new-id sends it back all the same";
+    if (by_position_ || f_.options.identity.accept_replay_ids) return replay + ", under a new id.";
+    return replay +
+           " only with kafka.accept_replay_ids: true; without it, as now, the replay has "
+           "the same id and conflicts again.";
+  }
+
+  [[nodiscard]] std::string WhyNoRowIsMade() const {
+    if (f_.facts.makes_rows == true) {
+      return "skipped, since a record with its id and content was most likely done before without "
+             "a row (or its dead letter is gone)";
+    }
+    if (f_.facts.null_value || !f_.options.handler.any()) {
+      return "no row is made of it, since its value is null (on_null_value: skip)";
+    }
+    return "the handler returned no row";
+  }
+
   [[nodiscard]] Verdict NoOutput() const {
-    const std::string how = f_.options.handler.any() ? "the handler returned no row"
-                                                     : "no row is made of it (on_null_value: skip)";
+    const std::string how = WhyNoRowIsMade();
     if (f_.row == nullptr) return {"no_output", fmt::format("Done: {}.", how), "Nothing."};
     if (IsOther(f_.row->crc) || GivesWay()) {
       return {"no_output",
-              fmt::format("Done: {}. The ledger's row of its id is of another record ({}).", how,
-                          Printable(f_.row->source)),
+              fmt::format("Done: {}. It leaves its id to others: the ledger's row of its id is of "
+                          "another record ({}).",
+                          how, Printable(f_.row->source)),
               "Nothing."};
     }
     return {"no_output",
@@ -191,10 +225,13 @@ class Judgement {
                                    Printable(f_.letter->error_class), Printable(f_.letter->error),
                                    f_.letter->at().Text(), Printable(f_.letter->failed_at));
     if (f_.group_known && !f_.past && !IsDeadLetter()) {
-      verdict.next =
-          "The offset is not past it: the worker may have ended between the publish and "
-          "the commit. The next worker that reads it processes it again, so there may be a dead "
-          "letter and an effect.";
+      const bool first = f_.committed != nullptr && f_.facts.position->offset == *f_.committed;
+      verdict.next = fmt::format(
+          "The group's offset {}. A worker that reads it again before that processes it again, so "
+          "there may be a dead letter and an effect.",
+          first ? "is at it, and passes it with the worker's next commit, unless the worker ended "
+                  "between the publish and the commit"
+                : "passes it once everything before it in the partition is finished");
     } else {
       verdict.next = fmt::format(
           "Nothing unless you act. fencepost dlq replay FILE --topic {} --partition {} --offset {} "

@@ -152,6 +152,30 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       f.makes_rows = rows;
     };
   };
+  const auto null_skipped = [&](Facts& f) {
+    makes(false)(f);
+    f.null_value = true;
+  };
+  const auto answers = [&](const char* status) {
+    return [status](Facts& f) {
+      f.options.handler.kind = consumer::HttpHandlerOptions();
+      f.failing->why = status;
+    };
+  };
+  const auto first_fails = [](Facts& f) {
+    f.first_fails = {.offset = 1040,
+                     .attempts = 2,
+                     .last = f.now.time_since_epoch() - Millis(30'000),
+                     .why = "500"};
+  };
+  const auto by_order = [](consumer::Order order) {
+    return [order](Facts& f) { f.options.processing.order = order; };
+  };
+  const auto rowless = [](Facts& f) {
+    f.row = tl::unexpected(Error{"output_unavailable", "connection refused", "db:5432", ""});
+  };
+  const auto buried = [](Facts& f) { f.letters = WithLetter(1043).letters; };
+  const auto takes_replay_ids = [](Facts& f) { f.options.identity.accept_replay_ids = true; };
   const auto calls = [](Facts& f) { f.options.handler.kind = consumer::HttpHandlerOptions(); };
   const auto of_other = [](Facts& f) { f.crc = 0xdef; };
   const Facts passed = WithNodes(Plain().nodes, 1500);
@@ -161,6 +185,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
   };
   const Row rows[] = {
       {Plain(), "waiting", "Nothing yet", "It is the next one of its partition"},
+      {Plain(), "waiting", "", "a worker takes it up at once, or once one runs"},
       {WithNodes(Plain().nodes, 1040), "waiting", "Nothing yet",
        "the group's committed offset is 2 before it"},
       {Changed(Plain(), [](Facts& f) { f.committed = std::optional<consumer::Offset>(); }),
@@ -190,10 +215,38 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
                }),
        "waiting", "Its handler was not reached, last at 2026-11-03T09:59:30.000Z (connection)",
        "unavailable"},
+      // Answers about the caller are never about the record.
+      {Changed(failing(Plain()), answers("403")), "waiting", "(403)",
+       "The next attempt is due by 2026-11-03T09:59:36.400Z. An answer with status 403 is about "
+       "the caller, not the record: it is tried again until the service takes it. retry.never: "
+       "[403] makes a dead letter of it."},
+      {Changed(failing(Plain()), answers("302")), "waiting", "", "retry.never: [302]"},
+      {Changed(Changed(failing(Plain()), answers("401")),
+               [](Facts& f) { f.options.dead_letter.reset(); }),
+       "waiting", "", "until the service takes it."},
+      {Changed(Changed(failing(Plain()), answers("403")),
+               [](Facts& f) { f.options.retry.never = {"4xx"}; }),
+       "waiting", "", "retry.never names 403: the same answer makes a dead letter of it."},
+      {Changed(failing(Plain()), answers("500")), "waiting", "", "it is given up after 5 attempts"},
+      {Changed(failing(Plain()), [](Facts& f) { f.failing->attempts = 0; }), "waiting",
+       "was not reached", "It is tried again until the handler is reached."},
       {failing(WithNodes({held(), held(), held()})), "in_progress",
        "Its handler has failed 7 times", "takes over within 2 s. The next attempt is due by"},
       {Changed(WithNodes(Plain().nodes, 1040), [](Facts& f) { f.others_fail = 3; }), "waiting", "",
        "is 2 before it. The handler fails for 3 of the partition's records."},
+      {Changed(WithNodes({held(), held(), held()}, 1040), first_fails), "in_progress",
+       "is being processed, or waits in its order behind an earlier record of its key. The "
+       "handler of the partition's first unfinished record, orders/3/1040, has failed 2 times, "
+       "last at 2026-11-03T09:59:30.000Z (500).",
+       ""},
+      {Changed(WithNodes({held(), held(), held()}, 1040), by_order(consumer::Order::kPartition)),
+       "in_progress", "behind an earlier record of its partition.", ""},
+      {Changed(WithNodes({held(), held(), held()}, 1040), by_order(consumer::Order::kNone)),
+       "in_progress", "with its id, is being processed.", ""},
+      {Changed(WithNodes({held(), held(), held()}), rowless), "in_progress", "",
+       "nothing is written until the workers can reach it"},
+      {Changed(Plain(), rowless), "unknown", "The ledger could not be asked",
+       "Its database could not be asked: nothing is written until the workers can reach it. Ask"},
       {WithNodes({held(), held(Millis(2400)), Node(NodeState::kUnreachable)}), "in_progress",
        "A worker holds its lock on 2 of 3 lock nodes, under the token drawn "
        "2026-11-03T09:59:59.000Z",
@@ -221,6 +274,11 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
        "the offset is past it (on_id_conflict: dead_letter)"},
       {Changed(WithRow("orders/1/5", 0xdef, 1042), stops), "id_conflict", "",
        "stops, with this explanation"},
+      {Changed(WithRow("orders/1/5", 0xdef, 1043), buried), "id_conflict", "",
+       "--as-new-id sends it back all the same only with kafka.accept_replay_ids: true; without "
+       "it, as now, the replay has the same id and conflicts again."},
+      {Changed(Changed(WithRow("orders/1/5", 0xdef, 1043), buried), takes_replay_ids),
+       "id_conflict", "", "sends it back all the same, under a new id."},
       {Changed(WithRow("orders/3/1042", 0xdef, 1042), by_position), "id_conflict",
        "Was the topic recreated?", "stops"},
       // Where nothing was written.
@@ -228,13 +286,29 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
        "Done: the handler returned no row, so nothing was written for it", "one of other content"},
       {Changed(WithRow("orders/1/5", 0xabc, 1043), filtered), "no_output", "returned no row", ""},
       {Changed(WithRow("orders/1/5", 0xdef, 1043), filtered), "no_output",
-       "The ledger's row of its id is of another record (orders/1/5)", ""},
+       "the ledger's row of its id is of another record (orders/1/5)", ""},
       {Changed(WithRow("orders/1/5", 0xdef, 1042), filtered), "waiting", "Nothing yet", ""},
       {Changed(WithRow("orders/3/2001", 0xdef, 1043), handled), "no_output",
-       "The ledger's row of its id is of another record (orders/3/2001)", ""},
+       "the ledger's row of its id is of another record (orders/3/2001)", ""},
       {Changed(WithRow("orders/3/2001", 0xdef, 1042), handled), "id_conflict", "", ""},
       // A handler without effects says it, whatever became of the record.
-      {Changed(WithRow("orders/3/2001", 0xdef, 1043), makes(true)), "id_conflict", "", ""},
+      {Changed(WithRow("orders/3/2001", 0xdef, 1043), null_skipped), "no_output",
+       "Done: no row is made of it, since its value is null (on_null_value: skip). It leaves its "
+       "id to others",
+       "Nothing."},
+      // It passed without a dead letter: what has its content was done before, without a row.
+      {Changed(WithRow("orders/3/2001", 0xdef, 1043), makes(true)), "no_output",
+       "Done: skipped, since a record with its id and content was most likely done before", ""},
+      {Changed(Changed(WithRow("orders/3/2001", 0xdef, 1043), makes(true)), buried), "id_conflict",
+       "an id conflict. This record has no effect", ""},
+      {Changed(Changed(WithRow("orders/3/2001", 0xdef, 1043), makes(true)),
+               [](Facts& f) { f.options.on_id_conflict = OnBad::kSkip; }),
+       "id_conflict", "unless this record, or one of its content before, made no row", ""},
+      {Changed(Changed(WithRow("orders/3/2001", 0xdef, 1043), makes(true)),
+               [](Facts& f) { f.letters_partly = true; }),
+       "id_conflict", "unless", ""},
+      {Changed(WithRow("orders/3/2001", 0xdef, 1042), makes(true)), "id_conflict",
+       "an id conflict. This", ""},
       {Changed(WithRow("orders/3/2001", 0xdef, 1043), makes(false)), "no_output", "", ""},
       {Changed(WithRow("orders/3/2001", 0xdef, 1042), makes(false)), "waiting", "Nothing yet", ""},
       {Changed(Changed(WithRow("orders/3/1042", 0xabc, 1043), filtered), by_position),
@@ -252,7 +326,11 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       {WithLetter(1043), "dead_lettered",
        "It failed (404: HTTP 404 from the service) and was published to orders.dead/0/7",
        "fencepost dlq replay FILE --topic orders --partition 3 --offset 1042"},
-      {WithLetter(1042), "dead_lettered", "404", "there may be a dead letter and an effect"},
+      {WithLetter(1042), "dead_lettered", "404",
+       "unless the worker ended between the publish and the commit. A worker that reads it again "
+       "before that processes it again, so there may be a dead letter and an effect"},
+      {WithLetter(1040), "dead_lettered", "404",
+       "passes it once everything before it in the partition is finished. A worker"},
       {Changed(WithLetter(1043),
                [](Facts& f) { f.row = WithRow("orders/3/2001", 0xabc, 1043).row; }),
        "duplicate", "It was a dead letter before", "Nothing"},
