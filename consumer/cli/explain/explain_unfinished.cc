@@ -16,8 +16,8 @@ namespace {
 
 using consumer::OnBad;
 
-const std::string kNothingIsWritten =
-    "Its database could not be asked: nothing is written until the workers can reach it.";
+constexpr const char* kNothingIsWritten =
+    "The ledger's database could not be asked: nothing is written until the workers can reach it.";
 
 const char* WaitsInOrder(const Findings& f) {
   if (f.committed == nullptr || f.facts.position->offset == *f.committed) return "";
@@ -170,7 +170,8 @@ Verdict JudgeUnfinished(const Findings& f) {
 
 Verdict JudgeUnknown(const Findings& f) {
   Verdict verdict{"unknown", "", "Ask again when every part can be reached."};
-  if (f.RowUnknown() && !f.past) verdict.next = kNothingIsWritten + " " + verdict.next;
+  if (f.RowUnknown() && !f.past)
+    verdict.next = fmt::format("{} {}", kNothingIsWritten, verdict.next);
   const auto add = [&](bool holds, const std::string& sentence) {
     if (holds) Add(verdict.happened, sentence);
   };

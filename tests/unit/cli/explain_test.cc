@@ -246,7 +246,8 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       {Changed(WithNodes({held(), held(), held()}), rowless), "in_progress", "",
        "nothing is written until the workers can reach it"},
       {Changed(Plain(), rowless), "unknown", "The ledger could not be asked",
-       "Its database could not be asked: nothing is written until the workers can reach it. Ask"},
+       "The ledger's database could not be asked: nothing is written until the workers can reach "
+       "it. Ask again"},
       {WithNodes({held(), held(Millis(2400)), Node(NodeState::kUnreachable)}), "in_progress",
        "A worker holds its lock on 2 of 3 lock nodes, under the token drawn "
        "2026-11-03T09:59:59.000Z",
