@@ -54,6 +54,19 @@ TEST_F(Explain, TellsADuplicateAndAConflictFromTheRecordThatTookEffect) {
                 HasSubstr(dead_ + "/0/0"), HasSubstr("--as-new-id")));
 }
 
+TEST_F(Explain, TellsThatANullValueMadeNoRowAndLeftItsIdToTheNext) {
+  const PipelineText text = ToolsText(1, "handler: {take: \"json:/body?\"}\n");
+  Use(text.Yaml() + "    on_null_value: skip\n");
+  Send(0, R"({"order_id":"b","body":null})");
+  Send(0, R"({"order_id":"b"})");
+  Send(0, R"({"order_id":"b","body":{"order_id":"b","amount":2}})");
+  RunWorker();
+  for (const int offset : {0, 1}) {
+    Says(offset, AllOf(HasSubstr("since its value is null (on_null_value: skip). It leaves its id"),
+                       HasSubstr("of another record (" + name_ + "/0/2)")));
+  }
+}
+
 TEST_F(Explain, TellsADeadLetter) {
   ToolsText();
   Send(0, R"({"amount":4711})");
