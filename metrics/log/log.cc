@@ -101,8 +101,20 @@ Log::Log(LogOptions options) : options_(std::move(options)), level_(options_.lev
 Log::~Log() {
   try {
     const std::lock_guard lock(mutex_);
-    TellRepeatsLocked(options_.clock ? options_.clock() : locking::ReadClocks(), true);
+    TellRepeatsLocked(ReadClock(), true);
   } catch (...) {  // destructors do not throw; the summary is lost
+  }
+}
+
+locking::Now Log::ReadClock() const {
+  return options_.clock ? options_.clock() : locking::ReadClocks();
+}
+
+void Log::WriteHeldBack() noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    TellRepeatsLocked(ReadClock(), false);
+  } catch (...) {  // out of memory: the line is lost, the work goes on
   }
 }
 
@@ -115,8 +127,7 @@ void Log::WriteLine(Severity severity, std::string_view pipeline, std::string_vi
     Line line{severity, std::string(pipeline), std::string(event), std::string(text)};
     Record about = record == nullptr ? std::nullopt : Record(*record);
     const std::lock_guard lock(mutex_);
-    WriteLocked(std::move(line), std::move(about),
-                options_.clock ? options_.clock() : locking::ReadClocks());
+    WriteLocked(std::move(line), std::move(about), ReadClock());
   } catch (...) {  // out of memory: the line is lost, the work goes on
   }
 }

@@ -85,6 +85,9 @@ class Log {
     WriteLine(severity, pipeline, event, text, &record);
   }
 
+  // About once a second: what was held back, once its ten seconds are over.
+  void WriteHeldBack() noexcept;
+
   void SetLevel(Severity level);
 
   // With the warnings: last_events.h.
@@ -113,6 +116,7 @@ class Log {
 
   void WriteLine(Severity severity, std::string_view pipeline, std::string_view event,
                  std::string_view text, const consumer::AboutRecord* record) noexcept;
+  [[nodiscard]] locking::Now ReadClock() const;
   void WriteLocked(Line line, Record record, locking::Now now);
   [[nodiscard]] bool HeldBackLocked(const Line& line, const Record& record, locking::Now now);
   Flood& FloodOf(const Line& line);

@@ -31,7 +31,8 @@ using locking::Severity;
 // signal.
 constexpr std::chrono::seconds kLastResort{10};
 constexpr std::chrono::seconds kLastResortHurried{5};
-constexpr std::chrono::milliseconds kReturnMemoryEvery{60'000};
+constexpr std::chrono::minutes kReturnMemoryEvery{1};
+constexpr Millis kTick{1000};
 
 // Of the pipelines, the longest.
 Millis LongestShutdown(const std::vector<PipelineOptions>& pipelines) {
@@ -128,13 +129,13 @@ int Process::RunUntilStopped(const RunSignals& signals) {
 }
 
 // What the process is to end by. The rates on the status page want a look at the counters once a
-// second.
+// second, and the log a look at what it holds back.
 RunSignals::Woken Process::WaitForTheEnd(const RunSignals& signals) {
-  const bool shown = server_ != nullptr;
   auto return_memory_at = Clock::now() + kReturnMemoryEvery;
   for (;;) {
     TakeSamples();
-    const auto woken = signals.Wait(shown ? 1'000 : static_cast<int>(kReturnMemoryEvery.count()));
+    log_.WriteHeldBack();
+    const auto woken = signals.Wait(static_cast<int>(kTick.count()));
     if (woken == RunSignals::Woken::kReload) {
       Reload();
     } else if (woken != RunSignals::Woken::kNot) {
@@ -210,7 +211,8 @@ void Process::AwaitEnd(const RunSignals& signals, bool signalled) {
   while (!ended_) {
     const auto left = std::chrono::ceil<Millis>(limit - Clock::now());
     if (left.count() <= 0) GiveUp(Clock::now() - asked);
-    const auto woken = signals.Wait(static_cast<int>(left.count()));
+    log_.WriteHeldBack();
+    const auto woken = signals.Wait(static_cast<int>(std::min(left, kTick).count()));
     if (woken != RunSignals::Woken::kStop || ended_) continue;
     if (!std::exchange(signalled, true)) continue;  // the first, after a failure
     for (const auto& worker : workers_) worker->RequestStop();

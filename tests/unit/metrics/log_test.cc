@@ -132,6 +132,19 @@ TEST_F(LogTest, TellsOfHeldBackRepeatsWhenAnotherEventComesLater) {
               ElementsAre(std::pair("again", 0), std::pair("again", 3), std::pair("other", 0)));
 }
 
+TEST_F(LogTest, WritesWhatWasHeldBackAfterTenSecondsThoughNoOtherEventComes) {
+  Open();
+  const auto write = [this] { log_->Write(Severity::kWarn, "orders", "dead_lettered", "bad"); };
+  for (int i = 0; i < 3; ++i) write();
+  Pass(9s);
+  log_->WriteHeldBack();  // too early
+  write();
+  Pass(1s);
+  log_->WriteHeldBack();
+  write();
+  EXPECT_THAT(Told(), ElementsAre(std::pair("bad", 0), std::pair("bad", 2), std::pair("bad", 0)));
+}
+
 // Whoever reads the last lines would take a late "not ready" for how it is.
 TEST_F(LogTest, TellsWhatWasHeldBackBeforeAChangeOfState) {
   Open();
