@@ -125,7 +125,8 @@ void Flow::ForgetRefusal() {
 // Who may show that the service works again.
 void Flow::LookForProbes(Now now) {
   only_tried_.clear();
-  if (!calls_.unavailable()) return;
+  // At the stop the records are given back: that says nothing of the service.
+  if (!calls_.unavailable() || !taking_) return;
   std::vector<const InFlight*> probes;
   bool others = false;  // behind them
   for (const InFlight& in : pool_) {

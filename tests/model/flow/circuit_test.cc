@@ -78,6 +78,14 @@ TEST_F(CircuitTest, AnOutageOfTheServiceCostsNoRecordHoweverLongItIs) {
   EXPECT_EQ(worker.Watermark(0), 3);
 }
 
+TEST_F(CircuitTest, AStopDoesNotSayThatTheServiceIsAvailable) {
+  FailAll();
+  worker.flow.StopTaking();
+  worker.Revoke(0);
+  worker.Wait(Millis(1100));
+  EXPECT_FALSE(Noted("handler_available"));
+}
+
 TEST_F(CircuitTest, AServiceThatSaysThatItIsNotThereCostsALoneRecordNothing) {
   worker.Handle("b");
   worker.Handle("c");
