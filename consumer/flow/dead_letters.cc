@@ -33,7 +33,7 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
        in);
   if (skip) {
     // Without a DONE mark: it would say that the id is done with this record's content.
-    return Skip(in, HasLedger() ? DedupeSource::kLedger : DedupeSource::kLock, now);
+    return Skip(in, HasLedger() ? DedupeSource::kLedger : DedupeSource::kLock, now, true);
   }
   if (letter) {
     return DeadLetterOrStop(in,

@@ -226,7 +226,7 @@ class Flow : private RecordLocks::User {
   void WriteAgain(InFlight& record, Now now);
   bool WriteAgainLater(InFlight& record, Now now);
   void OnSkipped(InFlight& record, DedupeSource source, Now now);
-  void Skip(InFlight& record, DedupeSource source, Now now);
+  void Skip(InFlight& record, DedupeSource source, Now now, bool conflict = false);
   // It remembers what is done: no DONE mark is sent, and leases are left behind.
   [[nodiscard]] bool HasLedger() const { return traits_.HasLedger(); }
 

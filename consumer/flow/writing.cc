@@ -309,7 +309,7 @@ void Flow::OnSkipped(InFlight& in, DedupeSource source, Now now) {
   Skip(in, source, now);
 }
 
-void Flow::Skip(InFlight& in, DedupeSource source, Now now) {
+void Flow::Skip(InFlight& in, DedupeSource source, Now now, bool conflict) {
   dead_letter_limiter_.Disprove(LetterCause::kIdentity);
   if (options_.identity.ByPosition() && !in.identity.in_place) {
     Note(locking::Severity::kWarn, "replay_skipped",
@@ -321,7 +321,7 @@ void Flow::Skip(InFlight& in, DedupeSource source, Now now) {
          in);
   }
   observer_->OnDedupeSkip(source);
-  observer_->OnProcessed(ProcessedResult::kSkipped, ItemOf(in));
+  observer_->OnProcessed(ProcessedResult::kSkipped, ItemOf(in), conflict);
   Finish(in, now);
 }
 

@@ -38,7 +38,7 @@ class ConsumerObserver {
   // Engine thread:
   virtual void OnConsumed(std::size_t /*records*/) {}
   // A record, with its dead letter or with what a handler made of it; its views are good during the
-  // call. `lost`: a row with a higher fence_by stayed in the place of its own.
+  // call. `lost`: a row with a higher fence_by stayed in its place; if skipped, an id conflict.
   virtual void OnProcessed(ProcessedResult, const WriteItem&, bool /*lost*/ = false) {}
   virtual void OnDedupeSkip(DedupeSource) {}
   // Of a pipeline with a ledger, which leaves its leases behind, once the ledger has said

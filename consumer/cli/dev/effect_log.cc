@@ -71,11 +71,16 @@ RowShape ShapeFor(const OutputOptions& output) {
   return shape ? *shape : RowShape{.columns = std::move(table.columns)};
 }
 
-constexpr std::string_view kWords[][2] = {{"took effect", "took effect"},
-                                          {"was done before", "were done before"},
-                                          {"is a dead letter", "are dead letters"},
-                                          {"failed", "failed"},
-                                          {"made no row", "made no row"}};
+constexpr std::string_view kWords[][2] = {
+    {"took effect", "took effect"},           {"was done before", "were done before"},
+    {"is a dead letter", "are dead letters"}, {"failed", "failed"},
+    {"made no row", "made no row"},           {"lost to a newer row", "lost to newer rows"},
+    {"is an id conflict", "are id conflicts"}};
+
+std::size_t PlaceOf(ProcessedResult result, bool lost) {
+  if (!lost) return static_cast<std::size_t>(result);
+  return result == ProcessedResult::kDone ? 5 : 6;
+}
 
 }  // namespace
 
@@ -122,7 +127,8 @@ std::string EffectLog::LineOf(ProcessedResult result, const WriteItem& item, boo
       line += " -> no row";
       break;
     case ProcessedResult::kSkipped:
-      line += " -> skipped: it was done before";
+      line += lost ? " -> skipped: id_conflict: its id was processed with other content"
+                   : " -> skipped: it was done before";
       break;
     case ProcessedResult::kDeadLettered: {
       const DeadLetter* const letter = item.dead_letter;
@@ -150,7 +156,7 @@ void EffectLog::OnProcessed(ProcessedResult result, const WriteItem& item, bool 
       ++not_shown_;
     }
   }
-  ++counts_[static_cast<std::size_t>(result)];
+  ++counts_[PlaceOf(result, lost)];
 }
 
 void EffectLog::Tick() {

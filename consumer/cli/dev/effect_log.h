@@ -29,11 +29,11 @@ class EffectLog {
   void Tick();
 
   // Any thread.
-  [[nodiscard]] std::uint64_t Count(consumer::ProcessedResult result) const {
+  [[nodiscard]] std::uint64_t Count(consumer::ProcessedResult result) const {  // none that lost
     return counts_[static_cast<std::size_t>(result)];
   }
   [[nodiscard]] std::uint64_t Finished() const;
-  // "4 records: 2 took effect, 1 was done before, 1 is a dead letter".
+  // "4 records: 2 took effect, 1 was done before, 1 lost to a newer row".
   [[nodiscard]] std::string Summary() const;
 
   // The line; nothing of it is printed.
@@ -41,7 +41,8 @@ class EffectLog {
                                    const consumer::WriteItem& item, bool lost);
 
  private:
-  using Counts = std::array<std::atomic<std::uint64_t>, 5>;  // by ProcessedResult
+  // By ProcessedResult; then those of kDone and of kSkipped that lost.
+  using Counts = std::array<std::atomic<std::uint64_t>, 7>;
 
   [[nodiscard]] std::string Rows(const consumer::WriteItem& item);
   [[nodiscard]] std::string Row(std::size_t row) const;

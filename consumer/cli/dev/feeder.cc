@@ -174,10 +174,10 @@ void Feeder::Refuse(std::uint64_t line, std::string_view why) {
   PrintError(fmt::format("{}:{}: not sent: {}", input_.name, line, why));
 }
 
-// When it begins to wait for something else; each time until it is ready.
+// When it begins to wait for something else.
 void Feeder::TellState() {
   std::string state = StateNow();
-  if (ready_ && state == state_) return;
+  if (state == state_) return;
   state_ = std::move(state);
   if (!state_.empty()) fmt::print("waits: {}\n", state_);
   std::fflush(stdout);

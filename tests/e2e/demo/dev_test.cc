@@ -79,6 +79,11 @@ class DevRun {
 
 std::string Example(const std::string& kind) { return RunFencepost({"create", kind}).output; }
 
+std::string PartOf(const std::string& text, const char* pattern) {
+  std::smatch found;
+  return std::regex_search(text, found, std::regex(pattern)) ? found[1] : std::string();
+}
+
 struct Expected {
   std::string records;             // lines
   std::vector<std::string> shown;  // lines
@@ -114,7 +119,8 @@ const std::map<std::string, Expected>& ByExample() {
         {R"(shop.public.customers/0/0 -> customers {"id": 1, "name": "Ada", "balance": 10.32, )"
          R"("updated_at": "1970-01-01T00:00:00.000000Z", "lsn": 10})",
          R"(shop.public.customers/0/1 -> customers: a newer row stayed in the place of {"id": 1, )",
-         R"(shop.public.customers/0/2 -> customers deletes {"id": 1})"}}},
+         R"(shop.public.customers/0/2 -> customers deletes {"id": 1})",
+         "3 records: 2 took effect, 1 lost to a newer row"}}},
       {"cdc-upsert",
        {R"({"key": "c-1", "value": {"name": "Ada"}}
 {"key": "c-1", "value": null}
@@ -163,6 +169,7 @@ TEST(Dev, RunsEveryPipelineThatCreatePrints) {
     for (const std::string& line : expected.shown) {
       EXPECT_THAT(run.Output(), HasSubstr(line)) << kind << run.Errors();
     }
+    EXPECT_EQ(PartOf(run.Output(), "(waits: [^\n]*\n)\\1"), "") << run.Output();
     EXPECT_THAT(run.Left(), IsEmpty());
   }
 }
@@ -184,11 +191,6 @@ output:
     columns: {order_id: record_id, note: "=${NOTE:-no}"}
 )";
 
-std::string PartOf(const std::string& text, const char* pattern) {
-  std::smatch found;
-  return std::regex_search(text, found, std::regex(pattern)) ? found[1] : std::string();
-}
-
 TEST(Dev, TakesRecordsOfAnyClientAndEndsWithoutATrace) {
   for (const int signal : {SIGINT, SIGTERM}) {
     DevRun run({"orders.yaml"});
@@ -206,6 +208,26 @@ TEST(Dev, TakesRecordsOfAnyClientAndEndsWithoutATrace) {
     EXPECT_EQ(run.Wait(), 0) << run.Everything();
     EXPECT_THAT(run.Left(), IsEmpty());
   }
+}
+
+TEST(Dev, ShowsIdConflictsAndItsLogTellsThemAllWhileNothingElseComes) {
+  DevRun run({"orders.yaml"});
+  run.Write("orders.yaml", std::string(kOrders) + "on_id_conflict: skip\n");
+  run.Start();
+  ASSERT_TRUE(run.Says("ready after"));
+  TestProducer producer(PartOf(run.Output(), "kafka   ([0-9.:]+)"));
+  for (const char amount : {'1', '2', '2', '2'}) {
+    producer.Send("orders", 0, std::nullopt,
+                  fmt::format(R"({{"order_id":"o-1","amount":{}}})", amount));
+  }
+  producer.Flush();
+  EXPECT_TRUE(run.Says("orders/0/3 o-1 -> skipped: id_conflict: "));
+  EXPECT_TRUE(WaitUntil(kLimit, "the repeats", [&] {
+    return run.Errors().find("(and 1 more like it before)") != std::string::npos;
+  })) << run.Everything();
+  run.process().Kill(SIGTERM);
+  EXPECT_EQ(run.Wait(), 0) << run.Everything();
+  EXPECT_THAT(run.Output(), HasSubstr("4 records: 1 took effect, 3 are id conflicts"));
 }
 
 TEST(Dev, HasALockNodeOfItsOwnWhereThereIsNoRedisServer) {

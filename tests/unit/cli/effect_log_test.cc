@@ -78,6 +78,8 @@ TEST_F(EffectLines, ShowHowARecordEndsThatWritesNothing) {
   EXPECT_EQ(Line(kDone, {"1"}), R"(orders/2/7 o-1 -> o.jsonl {"key": "k-1", "value": 1})");
   EXPECT_EQ(Line(kNoOutput, {}), "orders/2/7 o-1 -> no row");
   EXPECT_EQ(Line(kSkipped, {}), "orders/2/7 o-1 -> skipped: it was done before");
+  EXPECT_EQ(Line(kSkipped, {}, true),
+            "orders/2/7 o-1 -> skipped: id_conflict: its id was processed with other content");
   EXPECT_EQ(Line(kFailed, {}), "orders/2/7 o-1 -> failed: the pipeline stops here");
   const DeadLetter letter{.error = "no\namount", .error_class = "bad_record"};
   letter_ = &letter;
@@ -98,6 +100,18 @@ TEST_F(EffectLines, AreHeldBackWhereTheyAreManyAndCounted) {
   EXPECT_EQ(std::ranges::count(shown, '\n'), EffectLog::kLinesPerSecond + 2);
   EXPECT_NE(shown.find("… and 5 more; 105 records: 105 made no row\n"), std::string::npos) << shown;
   EXPECT_EQ(log_->Summary(), "106 records: 1 was done before, 105 made no row");
+}
+
+TEST_F(EffectLines, OfRecordsThatLostAreCountedApart) {
+  Use("json:/id", "{file: {path: o.jsonl}}");
+  const WriteItem item{.record = &record_, .where = &where_};
+  for (const ProcessedResult result : {kDone, kSkipped}) {
+    for (const bool lost : {false, true, true}) log_->OnProcessed(result, item, lost);
+  }
+  log_->OnProcessed(kSkipped, item, true);
+  EXPECT_EQ(
+      log_->Summary(),
+      "7 records: 1 took effect, 1 was done before, 2 lost to newer rows, 3 are id conflicts");
 }
 
 }  // namespace
