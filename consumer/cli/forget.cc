@@ -168,10 +168,10 @@ tl::expected<std::vector<LockSeen>, Error> AskNodes(StoreView& view, const Pipel
   return InBatches({locked.begin(), locked.end()}, ask).map([&] { return locks; });
 }
 
-// Error: a worker holds some of them; each was printed. A lease of an id that is done under its
-// token, or under a newer one, as in the row of a range, was left behind: nobody works under it.
+// Error: a worker holds some of them; each was printed. A lease under the token of the ledger's row
+// was left behind: nobody works under it. By position a row is a range's, with its newest token.
 tl::expected<void, Error> RefuseHeld(const std::vector<LockSeen>& locks, LedgerView* ledger,
-                                     const char* outcome) {
+                                     bool by_position, const char* outcome) {
   std::vector<LockSeen> held;
   Ids ids;
   for (const LockSeen& lock : locks) {
@@ -183,7 +183,9 @@ tl::expected<void, Error> RefuseHeld(const std::vector<LockSeen>& locks, LedgerV
   const auto look = [&](const Ids& batch) {
     return ledger->Lookup(batch, kLedgerLimit).map([&](const LedgerView::Rows& rows) {
       for (const auto& row : rows) {
-        if (row && row->token >= lock->token) lock->rest = Millis(0);
+        const bool left =
+            row && (by_position ? row->token >= lock->token : row->token == lock->token);
+        if (left) lock->rest = Millis(0);
         ++lock;
       }
     });
@@ -217,7 +219,8 @@ tl::expected<std::size_t, Error> OnMarks(StoreView& view, const PipelineOptions&
     return AskNodes(view, options, ids, kind, counted)
         .and_then([&](const std::vector<LockSeen>& locks) {
           const auto marks = std::ranges::count_if(locks, &LockSeen::counted);
-          return RefuseHeld(locks, ledger, outcome).map([&] {
+          const bool by_position = options.identity.ByPosition();
+          return RefuseHeld(locks, ledger, by_position, outcome).map([&] {
             return static_cast<std::size_t>(marks);
           });
         });
