@@ -124,8 +124,8 @@ std::vector<std::string> LedgerOutput::Ids() const {
   return ids;
 }
 
-LedgerOutput::Known LedgerOutput::KnownBy(const Entries& entries,
-                                          std::vector<std::string>& replaced) const {
+LedgerOutput::Known LedgerOutput::KnownBy(const Entries& entries) {
+  replaced_.clear();
   Known known(rows_.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (!entries[i]) continue;
@@ -133,7 +133,7 @@ LedgerOutput::Known LedgerOutput::KnownBy(const Entries& entries,
     auto outcome = DuplicateOrConflict(*entries[i], rows_.item(record), rows_.source(record),
                                        rows_.rows(record) > 0);
     if (outcome.result == WriteResult::kNotWritten) {
-      replaced.emplace_back(rows_.item(record).record_id);
+      replaced_.emplace(rows_.item(record).record_id);
     } else {
       known[record] = std::move(outcome);
     }
@@ -261,6 +261,32 @@ std::vector<std::size_t> LedgerOutput::Replays() const {
     if (changes_.replay(record) && !letter) replays.push_back(record);
   }
   return replays;
+}
+
+LedgerOutput::Answer<LedgerOutput::Known> LedgerOutput::KnownByPosition() {
+  if (auto done = ReopenReplays(); !done) return tl::unexpected(done.error());
+  Known known;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    known.push_back(changes_.DoneBefore(record, rows_.item(record)));
+  }
+  return known;
+}
+
+LedgerOutput::Answer<void> LedgerOutput::ReopenReplays() {
+  Records replays = Replays();
+  std::erase_if(replays, [&](std::size_t record) {
+    return !changes_.DoneBefore(record, rows_.item(record));
+  });
+  if (replays.empty() || Planted("replay_finds_its_letter_done")) return {};
+  std::vector<std::string> ids;
+  for (const std::size_t record : replays) ids.emplace_back(rows_.item(record).record_id);
+  const auto letters = LookUpIds(ids);
+  if (!letters) return tl::unexpected(letters.error());
+  for (std::size_t i = 0; i < replays.size(); ++i) {
+    const auto& letter = (*letters)[i];
+    if (letter && letter->token == locking::Token()) changes_.Reopen(replays[i]);
+  }
+  return {};
 }
 
 void LedgerOutput::Took(std::size_t record, WriteOutcome& outcome) const {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -107,9 +108,16 @@ class LedgerOutput : public Output {
   // rows_, from these items.
   Answer<void> FillRows(const WriteRequest& request, Outcomes& outcomes);
   // By id: all ids of rows_, in their order; and by what the ledger has of them, what is known.
-  // `replaced`: those whose rows say that nothing was written, and give way to other content.
   [[nodiscard]] std::vector<std::string> Ids() const;
-  [[nodiscard]] Known KnownBy(const Entries& entries, std::vector<std::string>& replaced) const;
+  [[nodiscard]] Known KnownBy(const Entries& entries);
+  // Since then: the ledger's row of its id says that nothing was written, and gives way to it. Both
+  // rows change behind the same savepoint, or neither.
+  [[nodiscard]] bool Replaces(std::size_t record) const {
+    return replaced_.contains(rows_.item(record).record_id);
+  }
+  // By position, under the locks of the rows that changes_ has. The offset of a dead letter that
+  // comes back is not done; its row goes once it is taken.
+  Answer<Known> KnownByPosition();
   // Those that are new, in the order of the request; the others have their outcomes. Behind an id
   // conflict nothing of its chain is new.
   Records Fresh(Known known, Outcomes& outcomes) const;
@@ -150,6 +158,7 @@ class LedgerOutput : public Output {
   Records named_;                  // as of PartRefusal, by what was refused last
 
  private:
+  Answer<void> ReopenReplays();
   Answer<void> PrepareIfNeedBe();
   using Why = std::map<std::size_t, OutputError>;  // by record: it was refused alone
   // `taken`: WriteRequest::table_takes.
@@ -174,6 +183,7 @@ class LedgerOutput : public Output {
   bool prune_behind_ = false;        // behind that time, not at it
   std::optional<Records> suspects_;  // of the batch that is refused as a whole
   std::size_t refused_ = 0;          // records, by those of late that were written apart
+  std::set<std::string, std::less<>> replaced_;  // ids
 };
 
 }  // namespace fencepost::consumer

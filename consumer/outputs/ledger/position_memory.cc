@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -347,6 +348,12 @@ std::optional<WriteOutcome> PositionChanges::DoneBefore(std::size_t record,
 }
 
 void PositionChanges::Narrow(const BatchRows& rows) {
+  std::set<std::size_t> written;
+  for (std::size_t record = 0; record < rows.size(); ++record) written.insert(rows.place(record));
+  for (const std::size_t record : reopened_) {
+    const Offset offset = batch_.offset(record);
+    if (!written.contains(record)) before_[batch_.part(record)]->done.Add(offset, offset + 1);
+  }
   std::map<PositionKey, std::optional<PositionRow>> before;
   for (std::size_t i = 0; i < before_.size(); ++i) before[parts()[i].key] = std::move(before_[i]);
   batch_.Fill(rows);
@@ -357,6 +364,7 @@ void PositionChanges::Narrow(const BatchRows& rows) {
 void PositionChanges::Reopen(std::size_t record) {
   const Offset offset = batch_.offset(record);
   before_[batch_.part(record)]->done.Remove(offset, offset + 1);
+  reopened_.push_back(record);
 }
 
 std::vector<PositionChanges::Change> PositionChanges::Changed(std::string_view now) const {

@@ -180,7 +180,10 @@ class PositionChanges {
   explicit PositionChanges(PositionMemory& memory) : memory_(memory) {}
 
   // The records of a batch; `parts`: the rows to read, one each, in the order to lock them in.
-  void Fill(const BatchRows& rows) { batch_.Fill(rows); }
+  void Fill(const BatchRows& rows) {
+    batch_.Fill(rows);
+    reopened_.clear();
+  }
   [[nodiscard]] const std::vector<PositionPart>& parts() const { return batch_.parts(); }
   [[nodiscard]] std::size_t part(std::size_t record) const { return batch_.part(record); }
   [[nodiscard]] Offset offset(std::size_t record) const { return batch_.offset(record); }
@@ -193,7 +196,8 @@ class PositionChanges {
 
   // --- under the locks, in this order ---
   void OnLocked(std::vector<std::optional<PositionRow>> rows) { before_ = std::move(rows); }
-  // Only these of its records are written after all.
+  // Only these of its records are written after all; those that were reopened and are not among
+  // them are done as before.
   void Narrow(const BatchRows& rows);
   // Its offset was done as that of a dead letter, which takes effect now.
   void Reopen(std::size_t record);
@@ -217,6 +221,7 @@ class PositionChanges {
   PositionMemory& memory_;
   PositionBatch batch_;
   std::vector<std::optional<PositionRow>> before_;  // one a part
+  std::vector<std::size_t> reopened_;               // records, as they were filled
 };
 
 // Takes the ranges out of what is done; how many offsets of them were. 0: the row is as it was.

@@ -27,8 +27,7 @@ StepwiseOutput::Answer<void> StepwiseOutput::Steps(Outcomes& outcomes) {
   auto known = BeginApart();
   if (!known) return tl::unexpected(known.error());
   const Records fresh = Fresh(std::move(*known), outcomes);
-  auto done = terms_.by_position ? AddLetters() : InsertIds(fresh);
-  if (done && terms_.by_position) done = StorePositions(changes_.Changed(Time()));
+  auto done = terms_.by_position ? StoreChanges() : InsertNew(fresh);
   if (done) done = WriteEffects(fresh);
   if (!done) return done;
   for (const std::size_t place : lost_) outcomes[place].lost_to_newer = true;
@@ -38,10 +37,18 @@ StepwiseOutput::Answer<void> StepwiseOutput::Steps(Outcomes& outcomes) {
 StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::LockRecords() {
   const auto entries = LockIds(Ids());
   if (!entries) return tl::unexpected(entries.error());
+  return KnownBy(*entries);
+}
+
+StepwiseOutput::Answer<void> StepwiseOutput::InsertNew(const Records& records) {
   std::vector<std::string> replaced;
-  Known known = KnownBy(*entries, replaced);
-  if (replaced.empty()) return known;
-  return DeleteNothingWritten(replaced).map([&](std::size_t) { return known; });
+  for (const std::size_t record : records) {
+    if (Replaces(record)) replaced.emplace_back(rows_.item(record).record_id);
+  }
+  if (!replaced.empty()) {
+    if (auto gone = DeleteNothingWritten(replaced); !gone) return tl::unexpected(gone.error());
+  }
+  return InsertIds(records);
 }
 
 StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::LockChanges() {
@@ -53,31 +60,25 @@ StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::LockChanges() {
   }
   if (auto added = AddPositions(missing); !added) return tl::unexpected(added.error());
   changes_.OnLocked(std::move(*rows));
-  if (auto done = ReopenReplays(); !done) return tl::unexpected(done.error());
-  Known known;
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    known.push_back(changes_.DoneBefore(record, rows_.item(record)));
-  }
-  return known;
+  return KnownByPosition();
 }
 
-// The offset of a dead letter that comes back is not done, and its row goes.
-StepwiseOutput::Answer<void> StepwiseOutput::ReopenReplays() {
-  Records replays = Replays();
-  std::erase_if(replays, [&](std::size_t record) {
-    return !changes_.DoneBefore(record, rows_.item(record));
-  });
-  if (replays.empty() || Planted("replay_finds_its_letter_done")) return {};
-  std::ranges::sort(replays, {}, [&](std::size_t record) { return rows_.item(record).record_id; });
+// What is in rows_ and changes_ by now.
+StepwiseOutput::Answer<void> StepwiseOutput::StoreChanges() {
+  auto done = DeleteReplayed();
+  if (done) done = AddLetters();
+  if (done) done = StorePositions(changes_.Changed(Time()));
+  return done;
+}
+
+StepwiseOutput::Answer<void> StepwiseOutput::DeleteReplayed() {
   std::vector<std::string> ids;
-  for (const std::size_t record : replays) ids.emplace_back(rows_.item(record).record_id);
-  const auto letters = LockIds(ids);
-  if (!letters) return tl::unexpected(letters.error());
-  for (std::size_t i = 0; i < replays.size(); ++i) {
-    const auto& letter = (*letters)[i];
-    if (letter && letter->token == locking::Token()) changes_.Reopen(replays[i]);
+  for (const std::size_t record : Replays()) {
+    const WriteItem& item = rows_.item(record);
+    if (!changes_.DoneBefore(record, item)) ids.emplace_back(item.record_id);
   }
-  if (Planted("replayed_letter_stays")) return {};
+  if (ids.empty() || Planted("replayed_letter_stays")) return {};
+  std::ranges::sort(ids);
   return DeleteNothingWritten(ids).map([](std::size_t) {});
 }
 
@@ -212,7 +213,7 @@ StepwiseOutput::Answer<std::optional<StepwiseOutput::PartRefusal>> StepwiseOutpu
   Records records(rows_.size());
   std::iota(records.begin(), records.end(), 0);
   Answer<void> done;
-  if (!terms_.by_position) done = InsertIds(records);
+  if (!terms_.by_position) done = InsertNew(records);
   if (done) done = WriteEffects(records);
   std::optional<PartRefusal> refusal;
   if (!done) {
@@ -232,9 +233,7 @@ StepwiseOutput::Answer<std::optional<StepwiseOutput::PartRefusal>> StepwiseOutpu
 
 StepwiseOutput::Answer<void> StepwiseOutput::EndApart() {
   if (terms_.by_position) {
-    auto stored = AddLetters();
-    if (stored) stored = StorePositions(changes_.Changed(Time()));
-    if (!stored) return stored;
+    if (auto stored = StoreChanges(); !stored) return stored;
   }
   return Commit();
 }

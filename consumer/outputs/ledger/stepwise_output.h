@@ -21,7 +21,7 @@ class StepwiseOutput : public LedgerOutput {
   virtual Answer<void> Begin() = 0;
   virtual Answer<void> Commit() = 0;
   virtual Answer<void> Execute(const char* sql) = 0;  // of a savepoint
-  // By position these three are of dead letters.
+  // By position the last two of these are of dead letters.
   // As LookUpIds, under the rows' locks. The ids are in byte order.
   virtual Answer<Entries> LockIds(const std::vector<std::string>& ids) = 0;
   virtual Answer<void> InsertIds(const Records& fresh) = 0;
@@ -72,7 +72,9 @@ class StepwiseOutput : public LedgerOutput {
   Answer<std::size_t> TakeBackSteps(const Parts& parts);
   Answer<Known> LockRecords();
   Answer<Known> LockChanges();
-  Answer<void> ReopenReplays();
+  Answer<void> InsertNew(const Records& records);
+  Answer<void> StoreChanges();
+  Answer<void> DeleteReplayed();
   Answer<void> AddLetters();
   Answer<void> WriteAlone(const Row& row);
   Answer<void> Carry(Change change, const Rows& rows);

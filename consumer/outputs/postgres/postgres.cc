@@ -131,13 +131,13 @@ PostgresOutput::Answer<void> PostgresOutput::WriteRows(Outcomes& outcomes) {
 // What is known is looked up before: a row that comes in between refuses the others, and all of it
 // is done again at once.
 PostgresOutput::Answer<void> PostgresOutput::WriteUnknown(Outcomes& outcomes) {
-  std::vector<PgConnection::Step> steps;
-  auto known = LookUpKnown(steps);
+  auto known = LookUpKnown();
   if (!known) return tl::unexpected(known.error());
   const bool any = std::ranges::any_of(*known, [](const auto& one) { return one.has_value(); });
   careful_ = (any ? kCarefulFor : careful_) - 1;
   rows_.Select(Fresh(std::move(*known), outcomes));
-  if (rows_.size() > 0) steps.push_back(FilledWrite());
+  std::vector<PgConnection::Step> steps;
+  if (rows_.size() > 0) steps = NewSteps();
   if (any) steps.push_back({logged_statement_.c_str(), {}});
   const auto answers = connection_.Transact(steps);
   if (!answers && IsOfLedger(answers.error())) return RowIsGone(answers.error().table);
@@ -146,18 +146,26 @@ PostgresOutput::Answer<void> PostgresOutput::WriteUnknown(Outcomes& outcomes) {
   return {};
 }
 
-// Of those that give way to another content, the rows are deleted by `steps`.
-PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::LookUpKnown(
-    std::vector<PgConnection::Step>& steps) {
+PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::LookUpKnown() {
   const auto entries = LookUpIds(Ids());
   if (!entries) return tl::unexpected(entries.error());
-  std::vector<std::string> replaced;
-  Known known = KnownBy(*entries, replaced);
-  if (replaced.empty()) return known;
-  replaced_.Begin(kTextOid, replaced.size());
-  for (const std::string& id : replaced) replaced_.Add(std::string_view(id));
-  steps.push_back({replace_statement_.c_str(), {{.data = pipeline_.c_str()}, replaced_.Param()}});
-  return known;
+  return KnownBy(*entries);
+}
+
+std::vector<PgConnection::Step> PostgresOutput::NewSteps() {
+  std::vector<std::size_t> replacing;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    if (Replaces(record)) replacing.push_back(record);
+  }
+  std::vector<PgConnection::Step> steps;
+  if (!replacing.empty()) {
+    replaced_ids_.Begin(kTextOid, replacing.size());
+    for (const std::size_t record : replacing) replaced_ids_.Add(rows_.item(record).record_id);
+    steps.push_back(
+        {replace_statement_.c_str(), {{.data = pipeline_.c_str()}, replaced_ids_.Param()}});
+  }
+  steps.push_back(FilledWrite());
+  return steps;
 }
 
 // Another writer, pruning or `forget` came in between. What was committed is found as our own when

@@ -12,7 +12,7 @@ namespace fencepost::consumer {
 PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::BeginApart() {
   if (terms_.by_position) return LockPositions();
   std::vector<PgConnection::Step> steps;
-  auto known = LookUpKnown(steps);
+  auto known = LookUpKnown();
   if (!known) return known;
   if (std::ranges::any_of(*known, [](const auto& one) { return one.has_value(); })) {
     steps.push_back({logged_statement_.c_str(), {}});
@@ -27,7 +27,7 @@ PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
     const std::vector<Records>& parts) {
   const auto answers = connection_.SendParts(parts.size(), [&](std::size_t part) {
     rows_.Select(parts[part]);
-    return terms_.by_position ? FilledPositionWrite(Ranges::kNone) : FilledWrite();
+    return terms_.by_position ? std::vector{FilledPositionWrite(Ranges::kNone)} : NewSteps();
   });
   if (!answers) return tl::unexpected(Refused(answers.error()));
   Refusals refusals;
@@ -53,6 +53,7 @@ PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
 PostgresOutput::Answer<void> PostgresOutput::EndApart() {
   std::vector<PgConnection::Step> steps;
   if (terms_.by_position) {
+    AddReplays(steps);
     AddLetters(steps);
     rows_.Select({});
     steps.push_back(FilledPositionWrite(Ranges::kDone));

@@ -358,12 +358,16 @@ tl::expected<void, PgFailure> PgConnection::CommitApart(const std::vector<Step>&
 
 // After a part that went well the savepoint is behind it, else it is still before it: rolling back
 // to it is right in both cases, and nobody has to look before the next part is sent.
-tl::expected<PgConnection::Parts, PgFailure> PgConnection::SendParts(
-    std::size_t parts, const std::function<Step(std::size_t)>& part) {
+tl::expected<PgConnection::Parts, PgFailure> PgConnection::SendParts(std::size_t parts,
+                                                                     const PartSteps& part) {
   if (!open()) return tl::unexpected(Broken());
   bool sent = PQenterPipelineMode(connection_) != 0;
+  std::vector<std::size_t> last(parts + 1, 0);  // of its answers, that of its last step
   for (std::size_t i = 0; i < parts && sent; ++i) {
-    sent = SendStep(part(i)) && SendStep({kRelease, {}}) && SendStep({kSavepoint, {}}) &&
+    const std::vector<Step> steps = part(i);
+    last[i] = steps.size() - (i == 0 ? 1 : 0);  // but for the first it begins with ROLLBACK TO
+    sent = std::ranges::all_of(steps, [&](const Step& step) { return SendStep(step); }) &&
+           SendStep({kRelease, {}}) && SendStep({kSavepoint, {}}) &&
            PQpipelineSync(connection_) != 0 && SendStep({kRollBackTo, {}});
   }
   if (!sent || PQpipelineSync(connection_) == 0) return tl::unexpected(Broken());
@@ -371,9 +375,8 @@ tl::expected<PgConnection::Parts, PgFailure> PgConnection::SendParts(
   for (std::size_t i = 0; i <= parts; ++i) {
     auto answers = Answers(true, Sent::kRecords);
     if (!open()) return tl::unexpected(answers.error());
-    if (answers) {  // but for the first it begins with ROLLBACK TO
-      const std::size_t at = i == 0 || i == parts ? 0 : 1;
-      answered.emplace_back(std::move(answers->at(at)));
+    if (answers) {
+      answered.emplace_back(std::move(answers->at(last[i])));
     } else {
       answered.push_back(tl::unexpected(std::move(answers.error())));
     }

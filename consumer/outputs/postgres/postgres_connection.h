@@ -133,9 +133,9 @@ class PgConnection {
   // savepoint, and all are sent in one go; of each its failure, of the kind kServer, after which it
   // was rolled back, or nullopt. Deferred constraints are checked with each part.
   tl::expected<std::vector<PgResult>, PgFailure> BeginApart(const std::vector<Step>& steps);
-  using Parts = std::vector<tl::expected<PgResult, PgFailure>>;  // what each part answered
-  tl::expected<Parts, PgFailure> SendParts(std::size_t parts,
-                                           const std::function<Step(std::size_t)>& part);
+  using PartSteps = std::function<std::vector<Step>(std::size_t)>;
+  using Parts = std::vector<tl::expected<PgResult, PgFailure>>;  // of each part's last step
+  tl::expected<Parts, PgFailure> SendParts(std::size_t parts, const PartSteps& part);
   tl::expected<void, PgFailure> CommitApart(const std::vector<Step>& steps);
   tl::expected<void, PgFailure> RollBack();
 

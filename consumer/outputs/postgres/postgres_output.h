@@ -112,13 +112,15 @@ class PostgresOutput final : public LedgerOutput {
   [[nodiscard]] bool plain() const;  // by the write for one row a record
   [[nodiscard]] PgConnection::Step WriteStep() const;
   [[nodiscard]] PgConnection::Step FilledWrite();  // by id: all of rows_, as new
+  // The same once it is known what is: the ledger's rows that give way go first.
+  [[nodiscard]] std::vector<PgConnection::Step> NewSteps();
   void AddRows(PgConnection::Step& write);
   // `write`: the answer of the write.
   void TakeRows(const PgResult& write, Outcomes& outcomes) const;
   [[nodiscard]] std::vector<std::size_t> LostOf(const PgResult& write) const;
   // Those of rows_ that are not known, where any may be.
   Answer<void> WriteUnknown(Outcomes& outcomes);
-  Answer<Known> LookUpKnown(std::vector<PgConnection::Step>& steps);
+  Answer<Known> LookUpKnown();
   // `table`: the one that the server names; a trigger that drops its rows may do so each time.
   [[nodiscard]] tl::unexpected<OutputError> RowIsGone(std::string_view table) const;
 
@@ -167,7 +169,7 @@ class PostgresOutput final : public LedgerOutput {
   // By id: before so many transactions what is known is looked up. Ids that come again (after a
   // restart, from a topic that is read anew) come many at a time.
   std::size_t careful_ = 0;
-  BinaryArray replaced_;  // ids
+  BinaryArray replaced_ids_;  // ids of NewSteps
   // By position: the names of the statements before the write, and whether a row may be missing.
   std::string insert_statement_, lock_statement_, read_statement_;
   std::string reopen_statement_, letters_statement_;

@@ -115,7 +115,6 @@ PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::LockPositions() {
   if (auto filled = FillPositions(); !filled) return tl::unexpected(filled.error());
   FillKeys(changes_.parts());
   std::vector<PgConnection::Step> steps = LockSteps();
-  AddReplays(steps);
   steps.push_back({read_statement_.c_str(), Params(4)});
   auto answers = connection_.BeginApart(steps);
   if (!answers) return PositionsRefused(std::move(answers.error()));
@@ -125,11 +124,7 @@ PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::LockPositions() {
   PositionMemory::Rows before;
   for (int i = 0; i < PQntuples(answer.get()); ++i) before.emplace_back(RowOf(answer, i));
   changes_.OnLocked(std::move(before));
-  Known known;
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    known.push_back(changes_.DoneBefore(record, rows_.item(record)));
-  }
-  return known;
+  return KnownByPosition();
 }
 
 void PostgresOutput::FillRecords(const std::vector<std::size_t>& records,

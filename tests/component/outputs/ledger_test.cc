@@ -122,6 +122,49 @@ TEST_P(LedgerTest, AChainWhoseIdsWereFilteredIsWrittenInItsOrder) {
   EXPECT_EQ(Exec("SELECT count(*) FROM fencepost_ledger WHERE token = 0"), "2");
 }
 
+// The forms are written by statements of their own.
+TEST_P(LedgerTest, ARecordThatIsNotWrittenLeavesTheRowOfAnotherContentThatMadeNone) {
+  const std::vector<RowRules> forms = {
+      {},
+      {.on_conflict = OnConflict::kUpdate, .key = {"id"}},
+      {.on_conflict = OnConflict::kUpdate, .key = {"id"}, .on_null_value = OnNull::kDelete}};
+  for (std::size_t form = 0; form < forms.size(); ++form) {
+    const auto output = Open(forms[form]);
+    const auto entry = [&](const char* name, Offset offset, int amount, std::uint64_t chain = 0) {
+      Batch::Entry one = Entry(fmt::format("{}{}", name, form), offset, amount);
+      one.crc = static_cast<std::uint32_t>(amount);
+      one.chain = chain;
+      return one;
+    };
+    Batch filtered;
+    for (const char* name : {"refused", "behind"}) {
+      Batch::Entry one = entry(name, 1, 1);
+      one.values.emplace();
+      filtered.Add(std::move(one));
+    }
+    ASSERT_THAT(Results(*output, filtered), All(2, kNoOutput));
+    const auto rows = [&] {
+      return Exec(
+          fmt::format("SELECT record_id, token, content_crc FROM fencepost_ledger"
+                      " WHERE record_id IN ('refused{0}', 'behind{0}')"
+                      " ORDER BY record_id DESC",
+                      form));
+    };
+    const std::string before = fmt::format("refused{0}|0|1 behind{0}|0|1", form);
+    ASSERT_EQ(rows(), before);
+    ASSERT_THAT(Results(*output, Batch{entry("known", 2, 1)}), ElementsAre(kCommitted));
+    const Batch batch{entry("known", 3, 2, 7), entry("behind", 4, 2, 7), entry("refused", 5, 13),
+                      entry("taken", 6, 2)};
+    EXPECT_THAT(Results(*output, batch),
+                ElementsAre(kIdConflict, kNotWritten, kBadRecord, kCommitted))
+        << form;
+    EXPECT_EQ(rows(), before) << form;
+    const Batch mended{entry("behind", 4, 2), entry("refused", 5, 2), entry("bad", 7, 13)};
+    EXPECT_THAT(Results(*output, mended), ElementsAre(kCommitted, kCommitted, kBadRecord));
+    EXPECT_EQ(rows(), fmt::format("refused{0}|1|2 behind{0}|1|2", form));
+  }
+}
+
 TEST_P(LedgerTest, ANullThatIsSkippedMakesNoRow) {
   const auto output = Open({.on_null_value = OnNull::kSkip});
   Batch::Entry null = Entry("a", 1);

@@ -147,6 +147,39 @@ TEST_P(PositionsTest, AReplayThatFailsAgainStaysADeadLetter) {
   EXPECT_THAT(Results(*output, Batch{Order(9, {.read_at = 24})}), ElementsAre(kOwnEarlier));
 }
 
+TEST_P(PositionsTest, AReplayThatTheTableRefusesIsStillTheDeadLetterThatItWas) {
+  for (const std::int32_t partition : {3, 4}) {  // it is read in the same partition, and in another
+    const auto output = Open("worker-1");
+    ASSERT_THAT(Results(*output, Batch{Letter(13, {.partition = partition})}),
+                ElementsAre(kNoOutput));
+    const Offset from = 20 + partition * 100;
+    const auto replay = [&](Offset offset, int amount) {
+      Batch::Entry entry = Order(13, {.partition = partition, .read_at = from + offset});
+      entry.partition = 3;
+      entry.value = fmt::format(R"({{"amount":{}}})", amount);
+      return entry;
+    };
+    const std::string id = Id(13, partition);
+    const auto letters = [&] {
+      return Exec(fmt::format("SELECT token FROM fencepost_ledger WHERE record_id = '{}'", id));
+    };
+    EXPECT_THAT(Results(*output, Batch{replay(0, 13), Order(from + 1)}),
+                ElementsAre(kBadRecord, kCommitted));
+    EXPECT_EQ(letters(), "0");
+    EXPECT_THAT(Done(partition), HasSubstr("[13,14)"));
+    EXPECT_EQ(output->Lookup({id}).value()[0]->token, locking::Token());
+    Batch::Entry letter = replay(0, 13);
+    letter.letter = true;
+    EXPECT_THAT(Results(*output, Batch{letter}), ElementsAre(kOwnEarlier));
+    EXPECT_EQ(letters(), "0");
+    EXPECT_THAT(Results(*output, Batch{replay(2, 14), Order(from + 3)}), All(2, kCommitted));
+    EXPECT_EQ(letters(), "");
+    EXPECT_THAT(Results(*output, Batch{replay(4, 14)}), ElementsAre(kOwnEarlier));
+    EXPECT_THAT(Done(), HasSubstr(fmt::format("[{},{})", from, from + 5)));
+  }
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects WHERE amount = 14"), "2");
+}
+
 TEST_P(PositionsTest, ADeadLetterThatComesLateTakesNothingFromAnEffect) {
   const auto output = Open("worker-1");
   ASSERT_THAT(Results(*output, Batch{Order(7)}), ElementsAre(kCommitted));
