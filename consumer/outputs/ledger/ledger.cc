@@ -63,6 +63,46 @@ OutputError InvalidRanges(std::string where) {
               .hint = "bring back what it was; the batch waits"}};
 }
 
+OutputError LedgerMissing(std::string_view table, const std::string& where, std::string_view ddl) {
+  return {.error = {.code = "ledger_missing",
+                    .what = fmt::format("there is no ledger {} yet", table),
+                    .where = where,
+                    .hint = ddl.empty() ? "a worker makes it when it starts"
+                                        : fmt::format("a worker makes it when it starts, where "
+                                                      "its role may create tables; else make it "
+                                                      "by {}",
+                                                      ddl)}};
+}
+
+OutputError LedgerGone(std::string_view table, std::string where) {
+  return {.error = {.code = "ledger_gone",
+                    .what = fmt::format("the ledger {} that this worker has written to is gone: "
+                                        "without it every effect could happen again",
+                                        table),
+                    .where = std::move(where),
+                    .hint = "was it dropped or renamed, the database replaced, or the role's "
+                            "search_path changed? Bring it back, then start the workers; a worker "
+                            "that starts without one makes an empty one"},
+          .fatal = true};
+}
+
+OutputError OtherRowsLeft(std::string_view pipeline, std::string where, bool by_position) {
+  const std::string_view other = by_position ? kLedgerTable : kPositionsTable;
+  return {
+      .error = {.code = "output_schema",
+                .what = fmt::format("{} has rows of pipeline {}, and {} has none: with "
+                                    "record_id: {} only the second is read, and what "
+                                    "the first has as done could take effect again",
+                                    other, pipeline, by_position ? kPositionsTable : kLedgerTable,
+                                    by_position ? "position" : "an id"),
+                .where = std::move(where),
+                .hint = fmt::format(
+                    "they are of another record_id: let those workers "
+                    "commit all that they have done and stop, then delete their rows (DELETE "
+                    "FROM {} WHERE pipeline = '{}'); or give the pipeline another name",
+                    other, pipeline)}};
+}
+
 std::string TableInWords(const std::vector<std::string>& parts, char quote) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';

@@ -61,6 +61,12 @@ struct LedgerTerms {
 // A row by position holds no range list that can be read. Taken for empty, every effect would
 // happen again; so it is waited for.
 OutputError InvalidRanges(std::string where);
+// `ddl`: the file that makes one; empty: a worker always may.
+OutputError LedgerMissing(std::string_view table, const std::string& where, std::string_view ddl);
+OutputError LedgerGone(std::string_view table, std::string where);
+// The other ledger than the one that is read has rows of the pipeline, of another record_id, and
+// this one has none yet. Nobody reads them, and what they have as done would be done again.
+OutputError OtherRowsLeft(std::string_view pipeline, std::string where, bool by_position);
 
 // A table as the pipeline file names it: NAME or SCHEMA.NAME, case as written; a part in double
 // quotes or backticks may hold a dot (a doubled quote is one). One or two parts; the error is one

@@ -15,9 +15,7 @@ namespace {
 using Names = std::vector<std::string>;
 using Checked = tl::expected<void, OutputError>;
 
-std::string Listed(const Names& names) {
-  return fmt::format("{}", fmt::join(names, ", "));
-}
+std::string Listed(const Names& names) { return fmt::format("{}", fmt::join(names, ", ")); }
 
 Names NamesOf(const std::vector<ColumnFacts>& columns) {
   Names names;
@@ -104,6 +102,13 @@ class EffectsCheck : public Check {
     std::vector<std::string> advice;
     for (const Column& wanted : shape_.columns) {
       const auto place = Find(wanted.name);
+      if (place && !facts_.columns[*place].folded_by.empty() && NamesRows(wanted.name)) {
+        advice.push_back(fmt::format(
+            "{} is of a key and is compared by {}, to which keys that differ (a, A) can "
+            "be equal: their changes meet in one row, in no order; declare it to "
+            "compare bytes",
+            InFull(facts_.columns[*place]), facts_.columns[*place].folded_by));
+      }
       if (!place || !wanted.selector.optional || wanted.selector.omits) continue;
       const ColumnFacts& column = facts_.columns[*place];
       if (column.takes_null) continue;
@@ -117,6 +122,18 @@ class EffectsCheck : public Check {
   }
 
  private:
+  // Which row a value means, or is left out for, is told by this column.
+  [[nodiscard]] bool NamesRows(std::string_view name) const {
+    const auto has = [&](const Names& index) {
+      return std::ranges::any_of(index,
+                                 [&](const auto& one) { return Folded(one) == Folded(name); });
+    };
+    const bool key = std::ranges::any_of(
+        shape_.key, [&](std::size_t place) { return shape_.columns[place].name == name; });
+    return key || (shape_.on_conflict == OnConflict::kIgnore && facts_.unique &&
+                   std::ranges::any_of(*facts_.unique, has));
+  }
+
   [[nodiscard]] Checked Takes(const ColumnFacts& column, Conversion conversion) const {
     if (column.generated) {
       return Bad(fmt::format("{} is a generated column", InFull(column)),
@@ -249,50 +266,6 @@ class LedgerCheck : public Check {
 
   const LedgerTable& ledger_;
 };
-
-// `ddl`: the file that makes one; empty: a worker always may.
-OutputError LedgerMissing(std::string_view table, const std::string& where, std::string_view ddl) {
-  return {.error = {.code = "ledger_missing",
-                    .what = fmt::format("there is no ledger {} yet", table),
-                    .where = where,
-                    .hint = ddl.empty() ? "a worker makes it when it starts"
-                                        : fmt::format("a worker makes it when it starts, where "
-                                                      "its role may create tables; else make it "
-                                                      "by {}",
-                                                      ddl)}};
-}
-
-OutputError LedgerGone(std::string_view table, std::string where) {
-  return {.error = {.code = "ledger_gone",
-                    .what = fmt::format("the ledger {} that this worker has written to is gone: "
-                                        "without it every effect could happen again",
-                                        table),
-                    .where = std::move(where),
-                    .hint = "was it dropped or renamed, the database replaced, or the role's "
-                            "search_path changed? Bring it back, then start the workers; a worker "
-                            "that starts without one makes an empty one"},
-          .fatal = true};
-}
-
-// The other ledger than the one that is read has rows of the pipeline, of another record_id, and
-// this one has none yet. Nobody reads them, and what they have as done would
-// be done again.
-OutputError OtherRowsLeft(std::string_view pipeline, std::string where, bool by_position) {
-  const std::string_view other = by_position ? kLedgerTable : kPositionsTable;
-  return {
-      .error = {.code = "output_schema",
-                .what = fmt::format("{} has rows of pipeline {}, and {} has none: with "
-                                    "record_id: {} only the second is read, and what "
-                                    "the first has as done could take effect again",
-                                    other, pipeline, by_position ? kPositionsTable : kLedgerTable,
-                                    by_position ? "position" : "an id"),
-                .where = std::move(where),
-                .hint = fmt::format(
-                    "they are of another record_id: let those workers "
-                    "commit all that they have done and stop, then delete their rows (DELETE "
-                    "FROM {} WHERE pipeline = '{}'); or give the pipeline another name",
-                    other, pipeline)}};
-}
 
 class Tables {
  public:

@@ -34,6 +34,8 @@ struct ColumnFacts {
   CellType cell{};
   bool may_insert = true, may_select = true, may_update = true;
   bool takes_null = true;
+  // By what texts that differ can compare equal (a collation); "": none do.
+  std::string folded_by{};
 };
 
 struct TableFacts {

@@ -107,7 +107,8 @@ class MysqlCatalogue final : public Catalogue {
         " CASE WHEN coalesce(character_set_name, 'binary') IN ('binary', 'ascii', 'utf8', "
         "'utf8mb3',"
         " 'utf8mb4') THEN character_octet_length ELSE 0 END,"
-        " numeric_precision, numeric_scale, is_nullable = 'NO' FROM information_schema.columns" +
+        " numeric_precision, numeric_scale, is_nullable = 'NO', coalesce(collation_name, '')"
+        " FROM information_schema.columns" +
         Where(schema, table) + " ORDER BY ordinal_position");
     if (!rows) return tl::unexpected(rows.error());
     for (const auto& row : *rows) {
@@ -124,6 +125,7 @@ class MysqlCatalogue final : public Catalogue {
                                              .precision = number(8),
                                              .scale = number(9),
                                              .digits = MysqlNumber<int>(row[5])})});
+      const std::string collation = row[11].value_or("");
       const CellKind kind = column.cell.kind;
       const bool text =
           kind == CellKind::kText || kind == CellKind::kBytes || kind == CellKind::kChoice;
@@ -133,7 +135,8 @@ class MysqlCatalogue final : public Catalogue {
                                .must_fill = row[3] == "1",
                                .comparison = text ? Comparison::kText : Comparison::kValue,
                                .cell = column.cell,
-                               .takes_null = row[10] != "1"});
+                               .takes_null = row[10] != "1",
+                               .folded_by = collation.ends_with("_bin") ? "" : collation});
     }
     if (!connection_.mariadb()) return {};
     const auto checks = Query("SELECT check_clause FROM information_schema.check_constraints" +

@@ -45,6 +45,7 @@ enum ColumnField : int {
   kColumnUpdate,
   kNotNull,
   kDefault,
+  kFoldedBy,
 };
 constexpr int kMultirangeVersion = 140'000;
 
@@ -190,7 +191,8 @@ class PgCatalogue final : public Catalogue {
            .may_insert = flag(kColumnInsert),
            .may_select = flag(kColumnSelect),
            .may_update = flag(kColumnUpdate),
-           .takes_null = !flag(kNotNull)});
+           .takes_null = !flag(kNotNull),
+           .folded_by = text(kFoldedBy)});
       if (columns == nullptr) continue;
       columns->push_back({.name = text(kColumn),
                           .base = base,

@@ -21,7 +21,10 @@ SELECT a.attname, b.oid, format_type(b.oid, -1),
            WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum),
           CASE WHEN a.attidentity = 'd' THEN format('nextval(%L)', pg_get_serial_sequence(
            a.attrelid::regclass::text, a.attname)) END,
-          pg_get_expr(t.typdefaultbin, 0), 'NULL')
+          pg_get_expr(t.typdefaultbin, 0), 'NULL'),
+ coalesce((SELECT l.collname FROM pg_collation l WHERE l.oid = a.attcollation
+           AND NOT l.collisdeterministic),
+          (SELECT y.typname FROM pg_type y WHERE y.oid = b.oid AND y.typname = 'citext'), '')
  FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid,
  LATERAL (WITH RECURSIVE d AS (SELECT t.oid, t.typtype, t.typbasetype,
     CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END AS typmod UNION ALL

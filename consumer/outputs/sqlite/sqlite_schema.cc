@@ -109,17 +109,29 @@ class SqliteCatalogue final : public Catalogue {
       if (!more) return tl::unexpected(more.error());
       if (!*more) break;
       const std::string type = Upper(SqliteText(row, 1));
-      facts.columns.push_back({.name = std::string(SqliteText(row, 0)),
+      const std::string name(SqliteText(row, 0));
+      facts.columns.push_back({.name = name,
                                .type = type.empty() ? "of no type" : type,
                                .generated = sqlite3_column_int(row, 2) != 0,
                                .must_fill = sqlite3_column_int(row, 3) != 0,
                                .comparison = ComparisonOf(type),
                                .cell = SqliteCellType(type, sqlite3_column_int(row, 5) != 0),
-                               .takes_null = sqlite3_column_int(row, 4) == 0});
+                               .takes_null = sqlite3_column_int(row, 4) == 0,
+                               .folded_by = FoldedBy(schema, table, name)});
     }
     if (facts.columns.empty()) return std::nullopt;
     if (auto done = ReadUnique(schema, table, facts); !done) return tl::unexpected(done.error());
     return facts;
+  }
+
+  [[nodiscard]] std::string FoldedBy(std::string_view schema, std::string_view table,
+                                     const std::string& column) const {
+    const char* collation = nullptr;  // stays where it is a view
+    sqlite3_table_column_metadata(connection_.db(), std::string(schema).c_str(),
+                                  std::string(table).c_str(), column.c_str(), nullptr, &collation,
+                                  nullptr, nullptr, nullptr);
+    const std::string_view name = collation == nullptr ? "" : collation;
+    return name == "BINARY" ? "" : std::string(name);
   }
 
   // The primary key of a table with rowids may have no index.

@@ -76,6 +76,52 @@ TEST_P(NamesTest, OfASchemaMayBeOddToo) {
   EXPECT_EQ(Exec(fmt::format("SELECT * FROM {}.{}", Quoted(schema), Quoted("2.orders"))), "a");
 }
 
+// By its collation, or its type: "a" and "A" are one row then.
+TEST_P(NamesTest, OfRowsThatTheDatabaseTakesForEqualAreToldOf) {
+  struct Case {
+    std::string type, by;  // "": bytes are compared
+  };
+  std::vector<Case> cases{{"text", ""}, {"blob", ""}, {"text COLLATE NOCASE", "NOCASE"}};
+  if (IsMysql()) {
+    const std::string text = "varchar(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_";
+    cases = {{text + "bin", ""},
+             {"varbinary(9)", ""},
+             {"bigint", ""},
+             {text + "general_ci", "utf8mb4_general_ci"}};
+  } else if (IsPostgres()) {
+    Exec("CREATE EXTENSION citext");
+    Exec(
+        "CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2',"
+        " deterministic = false)");
+    cases = {{"text", ""},
+             {"text COLLATE \"C\"", ""},
+             {"bigint", ""},
+             {"text COLLATE folded", "folded"},
+             {"citext", "citext"}};
+  }
+  const RowRules update{.on_conflict = OnConflict::kUpdate, .key = {"id"}};
+  int number = 0;
+  for (const Case& c : cases) {
+    const std::string table = fmt::format("keys_{}", number++);
+    Exec(fmt::format("CREATE TABLE {} (id {} PRIMARY KEY)", table, c.type));
+    for (const RowRules& rules :
+         {update, RowRules{.on_conflict = OnConflict::kIgnore}, RowRules()}) {
+      const auto output =
+          store_->Open({.columns = Columns({{"id", "key"}}), .rules = rules, .table = table});
+      ASSERT_EQ(consumer::Refusal(*output), "");
+      std::vector<std::string> told;
+      if (!c.by.empty() && rules.on_conflict != OnConflict::kError) {
+        told.push_back(table + ".id is of a key and is compared by " + c.by +
+                       ", to which keys that differ (a, A) can be equal: their changes meet in one "
+                       "row, in no order; declare it to compare bytes");
+      }
+      const std::vector<std::string> advice = output->Advice();
+      ASSERT_EQ(advice.size(), told.size()) << c.type;
+      for (const std::string& line : told) EXPECT_TRUE(advice[0].ends_with(line)) << advice[0];
+    }
+  }
+}
+
 TEST_P(NamesTest, AreQuotedInTheSqlOfAHint) {
   Exec(fmt::format("CREATE TABLE {} ({} {})", Quoted("order-events"), Quoted("order-id"), Text()));
   std::vector<Column> columns{{.name = "order-id", .selector = *Parsed("key")}};
