@@ -83,7 +83,7 @@ std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::st
 }
 
 SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& worker) {
-  SourceExtras extras;
+  SourceExtras extras{.pipeline = options.name};
   if (FinalityOf(options.output) == Finality::kLedger) {
     // By a connection of its own: the writer's belongs to its thread. Asked once in a group's life.
     extras.knows_earlier_work = [&options,

@@ -48,13 +48,24 @@ bool TakeSample(std::string_view& text, Offset next, std::optional<LogSample>& s
          Take(text, ' ', read.crc.emplace(), 16) && read.offset >= 0 && read.offset < next;
 }
 
-// A class that is longer, or has other characters, is a program's own.
-bool IsPlainClass(std::string_view text) {
-  constexpr std::size_t kMostBytes = 20;
-  return text.size() <= kMostBytes && std::ranges::all_of(text, [](char c) {
+bool IsPlain(std::string_view text, std::size_t most) {
+  return text.size() <= most && std::ranges::all_of(text, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '_' || c == '-' || c == '.';
          });
+}
+// One that is longer, or has other characters, is a program's own.
+bool IsPlainClass(std::string_view text) {
+  constexpr std::size_t kMostBytes = 20;
+  return IsPlain(text, kMostBytes);
+}
+
+bool TakePipeline(std::string_view& text, std::string& name) {
+  constexpr std::size_t kMostBytes = 63;
+  if (!text.starts_with('@')) return true;
+  name = text.substr(1, text.find(' ') - 1);
+  text.remove_prefix(std::min(text.size(), name.size() + 2));
+  return IsPlain(name, kMostBytes);
 }
 
 // What no worker writes is refused, so that it cannot overflow where it is reckoned with.
@@ -97,12 +108,13 @@ LogSample SampleOf(const Record& record) {
 }
 
 std::string MetadataText(const CommitMetadata& metadata, Offset next) {
-  const auto& [sample, failed] = metadata;
+  const auto& [sample, failed, pipeline] = metadata;
   if (!sample && failed.empty()) return "";
   std::string text = fmt::format("{}{} ", kVersion, next);
   text += sample ? fmt::format("{} {} {:08x}", sample->offset, sample->timestamp,
                                sample->crc.value_or(0))
                  : "-";
+  if (!pipeline.empty()) text += " @" + pipeline;
   for (const FailedRecord& one : failed) {
     text += fmt::format(" {}:{}:{}:{}:{}{}", one.offset, one.attempts, one.alone.count(),
                         one.last.count(), IsPlainClass(one.why) ? one.why : "",
@@ -116,7 +128,10 @@ CommitMetadata ParseMetadata(std::string_view metadata, Offset next) {
   metadata.remove_prefix(kVersion.size());
   CommitMetadata read;
   Offset of = -1;
-  if (!Take(metadata, ' ', of) || of != next || !TakeSample(metadata, next, read.sample)) return {};
+  if (!Take(metadata, ' ', of) || of != next || !TakeSample(metadata, next, read.sample) ||
+      !TakePipeline(metadata, read.pipeline)) {
+    return {};
+  }
   while (!metadata.empty()) {
     FailedRecord one;
     if (!TakeFailed(metadata, one) || read.failed.size() == kMostFailed) return {};

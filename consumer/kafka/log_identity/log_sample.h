@@ -38,13 +38,14 @@ LogSample SampleOf(const Record& record);  // with both
 struct CommitMetadata {
   std::optional<LogSample> sample;   // of a record below the offset
   std::vector<FailedRecord> failed;  // from the offset on, by offset; at most kMostFailed
+  std::string pipeline{};            // that committed it; "": it is not told
   bool operator==(const CommitMetadata&) const = default;
 };
 // "fencepost1 NEXT OFFSET TIMESTAMP CRC", or "-" for the last three where there is no sample, less
-// than 100 bytes; then for each record that failed " OFFSET:ATTEMPTS:ALONE:LAST:WHY" (FailedRecord,
-// milliseconds; "!" behind WHY: its service was unavailable), less than 3,000 bytes in all. NEXT is
-// the offset that it is committed with: a tool that copies the metadata to another offset (a
-// mirror) takes it away. Empty where there is nothing to tell.
+// than 100 bytes; " @PIPELINE"; then for each record that failed " OFFSET:ATTEMPTS:ALONE:LAST:WHY"
+// (FailedRecord, milliseconds; "!" behind WHY: its service was unavailable), less than 3,000 bytes
+// in all. NEXT is the offset that it is committed with: a tool that copies the metadata to another
+// offset (a mirror) takes it away. Empty where there is nothing to tell.
 std::string MetadataText(const CommitMetadata& metadata, Offset next);
 // Nothing where the metadata is empty, another's, or of another offset.
 CommitMetadata ParseMetadata(std::string_view metadata, Offset next);

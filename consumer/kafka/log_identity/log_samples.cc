@@ -92,6 +92,7 @@ std::string LogSamples::TextFor(const TopicPartition& where, Offset next,
   const std::lock_guard lock(mutex_);
   CommitMetadata metadata;
   if (length_ == Length::kFull) metadata.failed = std::move(failed);
+  metadata.pipeline = pipeline_;
   told_failures_ = told_failures_ || !metadata.failed.empty();
   const auto found = chains_.find(where);
   if (found == chains_.end() || length_ == Length::kNone) return MetadataText(metadata, next);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "consumer/kafka/log_identity/log_sample.h"
@@ -23,6 +24,8 @@ class LogSamples {
   static constexpr std::size_t kKept = 4;
   static constexpr std::chrono::seconds kBetween{10};  // questions of one partition, at least
   static constexpr std::chrono::seconds kQuiet{2};     // no record came that was wanted
+
+  explicit LogSamples(std::string pipeline = "") : pipeline_(std::move(pipeline)) {}
 
   // `committed`: the sample that came with the offset; it is to be read again.
   void Begin(const TopicPartition& where, const std::optional<LogSample>& committed);
@@ -61,6 +64,7 @@ class LogSamples {
   };
   static void Push(Chain& chain, const LogSample& sample);
 
+  const std::string pipeline_;  // CommitMetadata
   mutable std::mutex mutex_;
   std::map<TopicPartition, Chain> chains_;
   enum class Length : std::uint8_t { kFull, kSample, kNone } length_ = Length::kFull;

@@ -89,8 +89,19 @@ tl::expected<Offset, rd_kafka_resp_err_t> InitialOffsets::AskOne(const TopicPart
 void InitialOffsets::NoteMetadata(const rd_kafka_topic_partition_t& committed) {
   const std::string_view text(static_cast<const char*>(committed.metadata),
                               committed.metadata == nullptr ? 0 : committed.metadata_size);
-  metadata_[{committed.topic, committed.partition}] = ParseMetadata(text, committed.offset);
+  CommitMetadata& known = metadata_[{committed.topic, committed.partition}];
+  known = ParseMetadata(text, committed.offset);
+  NoteSharedGroup(known.pipeline);
   NoteForeign(text, committed);
+}
+
+void InitialOffsets::NoteSharedGroup(const std::string& other) const {
+  if (other.empty() || extras_.pipeline.empty() || other == extras_.pipeline) return;
+  note_(locking::Severity::kWarn, "shared_group",
+        fmt::format("offsets of the group '{}' were committed by pipeline {}: where both run, each "
+                    "record comes to one of them alone; give each a kafka.group of its own (after "
+                    "a change of the name there is nothing to do)",
+                    options_.group, other));
 }
 
 // Another program had the group, and its metadata is replaced by ours.

@@ -83,6 +83,8 @@ class InitialOffsets {
   tl::expected<void, std::string> AskOthers(const std::string& topic,
                                             std::vector<KnownPartition>& partitions);
   void NoteMetadata(const rd_kafka_topic_partition_t& committed);
+  // Of another pipeline: the two have one group.
+  void NoteSharedGroup(const std::string& other) const;
   void NoteForeign(std::string_view text, const rd_kafka_topic_partition_t& committed) const;
   Turn Again(std::string why);
 

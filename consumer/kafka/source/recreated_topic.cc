@@ -14,7 +14,7 @@ constexpr std::chrono::seconds kCompareTimeout{10};
 
 std::vector<TopicPartition> KafkaSource::Impl::BeginSamples() {
   ForgetSamples();
-  samples = std::make_shared<LogSamples>();
+  samples = std::make_shared<LogSamples>(extras.pipeline);
   for (const AssignedPartition& one : assigned) BeginSample(one.where);
   std::vector<TopicPartition> apart;
   for (const auto& [where, since] : waiting) apart.push_back(where);

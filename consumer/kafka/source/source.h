@@ -73,6 +73,7 @@ struct GroupMetadata;
 
 // What the source needs to know of the rest of its worker.
 struct SourceExtras {
+  std::string pipeline{};  // goes with the group's offsets
   // Fetched and not handed over yet: about so much is kept, not counting what one answer of each
   // broker adds.
   std::uint64_t prefetch_bytes = std::uint64_t{64} << 20;

@@ -190,6 +190,26 @@ TEST_F(KafkaSourceOnMock, GoesOnWhereTheGroupHasCommitted) {
   EXPECT_EQ(sink.Offsets({"orders", 0}), (std::vector<Offset>{20, 21, 22, 23, 24}));
 }
 
+TEST_F(KafkaSourceOnMock, SaysThatAnotherPipelineHasCommittedOffsetsOfItsGroup) {
+  Produce(20);
+  const auto told = [&](const std::string& pipeline) {
+    SourceExtras extras;
+    extras.pipeline = pipeline;
+    Reader sink(Options(), "w", extras);
+    EXPECT_TRUE(sink.Owns(4));
+    Produce(1);
+    EXPECT_TRUE(sink.Until([&] { return sink.CountNow() >= 4; }));
+    sink.source.Commit(sink.Positions());
+    EXPECT_TRUE(sink.Until([&] { return sink.committed.size() == 4; }));
+    const std::string said = "shared_group: offsets of the group 'g' were committed by pipeline ";
+    const std::size_t at = sink.Trace().find(said);
+    return at == std::string::npos ? "" : sink.Trace().substr(at + said.size(), 6);
+  };
+  EXPECT_EQ(told("orders"), "");
+  EXPECT_EQ(told("payments"), "orders");
+  EXPECT_EQ(told("payments"), "");
+}
+
 TEST_F(KafkaSourceOnMock, IgnoresCommitsOfAnotherEpochAndOlderOffsets) {
   Produce(10);
   Reader sink(Options());

@@ -39,6 +39,15 @@ TEST(CommitMetadata, IsReadFromTheTextThatItWasWrittenAs) {
             "fencepost1 42 - 42:124:780000:1700000900000: 57:1:0:1700000900123:503!");
   EXPECT_EQ(ParseMetadata(MetadataText(failed, 42), 42), failed);
   EXPECT_EQ(MetadataText({}, 42), "") << "there is nothing to tell";
+  const CommitMetadata named{kSample, kFailed, "orders-2"};
+  EXPECT_EQ(MetadataText(named, 42),
+            "fencepost1 42 41 1700000000123 00abcdef @orders-2 42:124:780000:1700000900000: "
+            "57:1:0:1700000900123:503!");
+  EXPECT_EQ(ParseMetadata(MetadataText(named, 42), 42), named);
+  for (const CommitMetadata& one :
+       {CommitMetadata{kSample, {}, "orders"}, CommitMetadata{std::nullopt, kFailed, "orders"}}) {
+    EXPECT_EQ(ParseMetadata(MetadataText(one, 42), 42), one);
+  }
 }
 
 TEST(CommitMetadata, WithoutFailedRecordsIsWhatItWasBeforeThereWereAny) {
@@ -101,6 +110,9 @@ TEST(CommitMetadata, OfOthersIsIgnored) {
                                   std::string("fencepost1 42 - 42:1:0:1 more"),
                                   std::string("fencepost1 43 - 42:1:0:1"),
                                   std::string("fencepost1 42 41 17 ab more"),
+                                  std::string("fencepost1 42 41 17 ab @a more"),
+                                  std::string("fencepost1 42 41 17 ab @a\nb"),
+                                  "fencepost1 42 41 17 ab @" + std::string(64, 'x'),
                                   many}) {
     EXPECT_EQ(ParseMetadata(text, 42), CommitMetadata()) << text;
   }
