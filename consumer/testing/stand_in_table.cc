@@ -1,12 +1,11 @@
 #include "consumer/testing/stand_in_table.h"
 
 #include <algorithm>
-#include <memory>
 
 #include <fmt/format.h>
 #include <sqlite3.h>
 
-#include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/rows/cell_types.h"
 #include "consumer/outputs/rows/row_sql.h"
 
 namespace fencepost::consumer {
@@ -14,10 +13,9 @@ namespace {
 
 std::string_view TypeOf(const Column& column, const RowRules& rules) {
   if (column.name == rules.fence_column) return "numeric";
-  if (column.conversion == Conversion::kBase64 || column.conversion == Conversion::kHex) {
-    return "blob";
-  }
-  return column.conversion == Conversion::kBool ? "boolean" : "text";
+  const CellKind kind = KindMadeBy(column.conversion);
+  if (kind == CellKind::kBytes) return "blob array";
+  return kind == CellKind::kBoolean ? "boolean array" : "text";
 }
 
 std::string CreateSql(const SqliteOptions& table) {
@@ -60,12 +58,14 @@ SqliteOptions StandInFor(const OutputOptions& output) {
   return table;
 }
 
-tl::expected<void, std::string> CreateTable(const SqliteOptions& table) {
+tl::expected<std::shared_ptr<sqlite3>, std::string> CreateTable(const SqliteOptions& table) {
   sqlite3* opened = nullptr;
   const bool good = sqlite3_open(table.path.c_str(), &opened) == SQLITE_OK;
-  const std::unique_ptr<sqlite3, int (*)(sqlite3*)> database(opened, &sqlite3_close);
+  std::shared_ptr<sqlite3> file(opened, &sqlite3_close);
   const std::string sql = CreateSql(table);
-  if (good && sqlite3_exec(opened, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return {};
+  if (good && sqlite3_exec(opened, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) {
+    return file;
+  }
   return tl::unexpected(std::string(sqlite3_errmsg(opened)));
 }
 

@@ -2,11 +2,14 @@
 // database knows of it (types, constraints, defaults) is not there. For `fencepost test` and `dev`.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <tl/expected.hpp>
 
 #include "consumer/pipeline/options.h"
+
+struct sqlite3;
 
 namespace fencepost::consumer {
 
@@ -15,8 +18,8 @@ namespace fencepost::consumer {
 SqliteOptions StandInFor(const OutputOptions& output);
 
 // Creates the file and the table. A column is a text but for the fence, which compares as a number
-// where it is one, and for what `convert` makes of it; unique is what `key` says. Error: SQLite's
-// words.
-tl::expected<void, std::string> CreateTable(const SqliteOptions& table);
+// where it is one, and for what `convert` makes of it, or of each element; unique is what `key`
+// says. Error: SQLite's words.
+tl::expected<std::shared_ptr<sqlite3>, std::string> CreateTable(const SqliteOptions& table);
 
 }  // namespace fencepost::consumer

@@ -20,8 +20,7 @@ namespace {
 
 // --- tables ------------------------------------------------------------------------------------
 
-struct Close {
-  void operator()(sqlite3* database) const { sqlite3_close(database); }
+struct Finalize {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 
@@ -44,12 +43,7 @@ class TableOutput final : public TestOutput {
       if (std::ranges::find(names_, fence) == names_.end()) names_.push_back(fence);
       KeepDigits(fence);
     }
-    if (auto created = CreateTable(table_); !created) return created;
-    sqlite3* database = nullptr;
-    const int opened = sqlite3_open(table_.path.c_str(), &database);
-    database_.reset(database);
-    if (opened != SQLITE_OK) return tl::unexpected(std::string(sqlite3_errmsg(database)));
-    return {};
+    return CreateTable(table_).map([this](auto file) { database_ = std::move(file); });
   }
 
   std::unique_ptr<Output> Open(const std::string& worker) override {
@@ -68,7 +62,7 @@ class TableOutput final : public TestOutput {
         "SELECT " + columns + " FROM " + QuoteIdentifier(table_.table) + " ORDER BY rowid";
     sqlite3_stmt* raw = nullptr;
     sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &raw, nullptr);
-    const std::unique_ptr<sqlite3_stmt, Close> statement(raw);
+    const std::unique_ptr<sqlite3_stmt, Finalize> statement(raw);
     std::vector<TestRow> rows;
     while (raw != nullptr && sqlite3_step(raw) == SQLITE_ROW) {
       TestRow& row = rows.emplace_back();
@@ -101,7 +95,7 @@ class TableOutput final : public TestOutput {
   const bool by_position_;
   SqliteOptions table_;
   std::vector<std::string> names_;
-  std::unique_ptr<sqlite3, Close> database_;
+  std::shared_ptr<sqlite3> database_;
 };
 
 // --- a topic -----------------------------------------------------------------------------------

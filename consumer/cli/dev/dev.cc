@@ -128,9 +128,9 @@ class Dev {
     if (arguments_.keep_output) return {};
     const auto* table = std::get_if<consumer::SqliteOptions>(&dev_.options.output);
     if (table == nullptr) return {};
-    return consumer::CreateTable(*table).map_error([&](const std::string& why) {
-      return Error{"sqlite", why, table->path, ""};
-    });
+    const auto made = consumer::CreateTable(*table);
+    if (!made) return tl::unexpected(Error{"sqlite", made.error(), table->path, ""});
+    return {};
   }
 
   [[nodiscard]] std::string WhereOutputIs() const {

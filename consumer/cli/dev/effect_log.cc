@@ -31,16 +31,15 @@ class JsonCells final : public CellTypes {
   tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                           std::string& text, std::size_t at) override {
     const Column& from = columns_[column];
-    CellType to{.kind = CellKind::kText, .as_text = true};
     const Conversion how = from.conversion;
-    if (how == Conversion::kBase64 || how == Conversion::kHex) to.kind = CellKind::kBytes;
-    if (how == Conversion::kBool) to.kind = CellKind::kBoolean;
+    const CellType to{.kind = KindMadeBy(how), .as_text = true, .elements = true};
     if (how != Conversion::kNone) (void)MakeCell(to, from, type, text, at);
     const std::string cell = text.substr(at);
     const bool number = IsNumber(from.selector) || how == Conversion::kDecimal ||
                         how == Conversion::kInt32 || how == Conversion::kInt64 ||
                         how == Conversion::kBool || (type && *type != JsonType::kString);
-    const bool json = (number && !IsTime(how)) || (!type && from.selector.kind == Kind::kValue);
+    const bool json = (number && (!IsTime(how) || type == JsonType::kArray)) ||
+                      (!type && from.selector.kind == Kind::kValue);
     if (json && JsonProblem(cell).empty()) return {};
     text.resize(at);
     AppendJsonBytes(cell, text);

@@ -408,9 +408,8 @@ Done Takes(const CellType& to, Conversion conversion) {
 
 Done MakeCell(const CellType& to, const Column& from, std::optional<JsonType> type,
               std::string& text, std::size_t at) {
-  // A column of SQLite has no elements; its text does.
   const bool each = from.conversion != Conversion::kNone && from.conversion != Conversion::kJson;
-  if (to.as_text && to.kind == CellKind::kText && type == JsonType::kArray && each) {
+  if (to.elements && type == JsonType::kArray && each) {
     return MakeCellArray(to, from, ArrayForm::kJson, text, at);
   }
   return Cell(to, from, type, text, at).Make();

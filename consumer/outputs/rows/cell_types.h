@@ -61,14 +61,21 @@ struct CellType {
   bool several = false;    // choices, with commas between them
   bool reads_json = true;  // kOther, kRange: an object or array may be one of its texts
   // The times.
-  bool zoned = false;    // written with its offset
-  bool spans = false;    // kTime: also negative, and of many hours
-  bool as_text = false;  // the column is a text: a time stays as it is written, or is RFC 3339
+  bool zoned = false;     // written with its offset
+  bool spans = false;     // kTime: also negative, and of many hours
+  bool as_text = false;   // the column is a text: a time stays as it is written, or is RFC 3339
+  bool elements = false;  // `convert` is of each element of an array, which is kept as JSON
   CellKind bounds = CellKind::kDateTime;           // kRange
   IntervalField finest = IntervalField::kSeconds;  // kInterval: what it keeps
   // Why it takes no NUL, behind "has a NUL"; empty: it does.
   std::string_view no_nul{};
 };
+
+// Of a column of which nothing but its conversion is known.
+inline CellKind KindMadeBy(Conversion how) {
+  if (how == Conversion::kBase64 || how == Conversion::kHex) return CellKind::kBytes;
+  return how == Conversion::kBool ? CellKind::kBoolean : CellKind::kText;
+}
 
 // Whether the conversion makes something for such a column; if not, what it is for.
 tl::expected<void, std::string> Takes(const CellType& to, Conversion conversion);

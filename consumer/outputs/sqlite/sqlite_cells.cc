@@ -44,6 +44,8 @@ CellType SqliteCellType(std::string_view type, bool strict) {
     cell.kind = CellKind::kJson;
     cell.no_nul = {};
   }
+  // There are no arrays; a text is one, and what says that it is.
+  cell.elements = cell.kind == CellKind::kText || holds({"ARRAY"});
   return cell;
 }
 

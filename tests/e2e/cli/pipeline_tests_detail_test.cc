@@ -134,6 +134,32 @@ TEST(PipelineTestsDetail, TheExampleTakesDebeziumsNanoseconds) {
   EXPECT_THAT(run.output, HasSubstr("1 test, 0 failed"));
 }
 
+// The column may be an array in the database: bytea[], boolean[].
+TEST(PipelineTestsDetail, ConvertIsOfEachElementOfAnArray) {
+  const Finished run = RunText(std::string(kStart) + kById + R"(output:
+  postgres:
+    dsn: postgresql://app@127.0.0.1/shop
+    table: effects
+    columns: {id: record_id, b: json:/b, f: json:/f, d: json:/d}
+    convert: {b: base64, f: bool, d: "decimal:2"}
+tests:
+  - name: arrays
+    given:
+      - {value: {id: a, b: ["QUI=", null], f: [0, true], d: ["BAg="]}}
+      - {value: {id: b, b: "QUI=", f: 1, d: "BAg="}}
+      - {value: {id: c, b: ["?"], f: 1, d: "BAg="}}
+      - {value: {id: d, b: "QUI=", f: [2], d: "BAg="}}
+    expect:
+      rows:
+        - {id: a, b: '["\\x4142",null]', f: "[0,1]", d: '["10.32"]'}
+        - {id: b, b: AB, f: 1, d: 10.32}
+      dead_letters:
+        - {record_id: c}
+        - {record_id: d}
+)");
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+}
+
 TEST(PipelineTestsDetail, NumbersAreComparedAsNumbersAndTextsAsTexts) {
   const std::string given = "    given: [{value: {id: a, n: 12.50}}]\n";
   const Finished run =

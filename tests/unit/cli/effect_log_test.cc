@@ -66,6 +66,22 @@ TEST_F(EffectLines, ShowTheRowAsItIsWritten) {
             0U);
 }
 
+TEST_F(EffectLines, ShowTheElementsOfAnArrayAsConvertMakesThem) {
+  const struct {
+    const char *convert, *array, *shown;
+  } cases[] = {{"base64", R"(["AQI=",null])", R"(["\\x0102",null])"},
+               {"bool", "[0,1]", "[false,true]"},
+               {"decimal:2", R"(["BAg="])", R"(["10.32"])"},
+               {"d", "[0]", R"(["1970-01-01"])"}};
+  for (const auto& one : cases) {
+    Use("json:/id", fmt::format("{{sqlite: {{path: o.db, table: t, columns: {{a: json:/a}}, "
+                                "convert: {{a: {}}}}}}}",
+                                one.convert));
+    EXPECT_EQ(Line(kDone, {fmt::format(R"({{"a": {}}})", one.array)}),
+              fmt::format(R"(orders/2/7 o-1 -> t {{"a": {}}})", one.shown));
+  }
+}
+
 TEST_F(EffectLines, ShowTheRecordThatAKafkaOutputWrites) {
   Use("position", "{kafka: {topic: out, key: json:/c, value: value}}");
   EXPECT_EQ(
