@@ -161,12 +161,12 @@ TEST_F(MultiLockTest, ReturnsLeasesThatAllHaveMinValidityLeftAfterALongWait) {
   });
   EXPECT_TRUE(
       WaitUntil(10s, "the prefix", [&] { return Code(other_->Acquire("a")) == "contended"; }));
-  const Instant enough = BootClock::now() + 1500ms;
+  const Instant enough = BootClock::now() + 2s;
   EXPECT_TRUE(WaitUntil(10s, [&] { return BootClock::now() > enough; }));
   theirs->Release();
   waiting.join();
   ASSERT_EQ(Code(multi), "");
-  EXPECT_GT(multi->valid_until() - BootClock::now(), 1800ms);
+  EXPECT_GT(multi->valid_until() - BootClock::now(), 1s) << "which the first one's had not";
 }
 
 std::vector<std::string> Names(int count) {

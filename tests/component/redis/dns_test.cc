@@ -190,7 +190,7 @@ TEST_F(NameTest, WhoseLookupHangsHoldsUpNeitherTheThreadNorTheEnd) {
   EXPECT_TRUE(client.Noted("no connection and login within the timeout, at: looking the name up"));
   const auto began = std::chrono::steady_clock::now();
   harness.connection.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 1s);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s) << "the lookup hangs until this is over";
   std::unique_lock lock(hang->mutex);
   EXPECT_EQ(hang->most, 1) << "one lookup at a time";
   hang->over = true;

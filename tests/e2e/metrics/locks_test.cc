@@ -22,18 +22,31 @@ class LockMetrics : public MetricsTest {
 
 TEST_F(LockMetrics, ContentionTakeoverStaleAndSkipsByTheLedger) {
   WorkerProcess worker(Worker(Text()));
-  // Another's, for two seconds: contended, and then a takeover.
-  Put(Nodes(), "o-held", HeldBy(TokenAt(-1000ms), 2000ms));
+  // Another's, until it was asked for: contended, and then a takeover.
+  Put(Nodes(), "o-held", HeldBy(TokenAt(-1000ms), 60s));
   SendOrder(0, "o-held", "a");
   ExpectMoves(worker, "lock_acquisitions_total", {{"result", "contended"}});
   ExpectMoves(worker, "retries_total", {{"stage", "lock"}});
+  Put(Nodes(), "o-held", HeldBy(TokenAt(-1000ms), -1ms));
   ExpectMoves(worker, "lock_takeovers_total");
   ExpectMoves(worker, "lock_acquisitions_total", {{"result", "acquired"}});
   ExpectMoves(worker, "lock_wait_duration_seconds_count");
-  // A floor that is a second ahead: refused by the fence of the nodes, lifted over, granted.
-  Put(Nodes(), "o-floor", FreeValue(TokenAt(1500ms)));
-  SendOrder(0, "o-floor", "b");
-  ExpectMoves(worker, "lock_acquisitions_total", {{"result", "stale"}});
+  // A floor that is a second ahead: refused by the fence of the nodes, lifted over, granted. Where
+  // the record is later than that, another one tries.
+  const Labels stale = {{"result", "stale"}};
+  int sent = 0;
+  EXPECT_TRUE(WaitUntil(
+      60s,
+      [&] {
+        if (worker.Now("fencepost_records_in_flight") == 0) {
+          const std::string id = fmt::format("o-floor-{}", sent++);
+          Put(Nodes(), id, FreeValue(TokenAt(1500ms)));
+          SendOrder(0, id, "b");
+        }
+        return worker.Now("fencepost_lock_acquisitions_total", stale) > 0;
+      },
+      "a token below a floor"))
+      << worker.Readiness();
   ExpectMoves(worker, "fencing_rejections_total", {{"side", "redis"}});
   ExpectMoves(worker, "records_processed_total", {{"result", "done"}}, 1);
   // The same once more: its name is held by the lease that was left behind, and then free.
