@@ -163,13 +163,14 @@ class Differential : public ::testing::Test {
   }
 
   // No floor is forgotten sooner than the model says, but for the milliseconds that the script ran
-  // after it had read TIME.
-  bool Explains(const Sight& sight, std::span<const Op> ops, WallTime asked) const {
+  // before it read TIME (PTTL is as of its start) and after that.
+  bool Explains(const Sight& sight, std::span<const Op> ops, WallTime start, WallTime asked) const {
+    const Millis ran = std::max(sight.before - asked, asked - start);
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Kept& stored = sight.names[i];
       const NodeModel::Unit unit = model_.Look(ops[i].name, asked);
       if (unit.state == NodeModel::State::kForeign) continue;
-      const WallTime soonest = unit.expires - (sight.before - asked);
+      const WallTime soonest = unit.expires - ran;
       if (stored.value == "-") {
         const bool gone = unit.state == NodeModel::State::kAbsent || soonest <= sight.after;
         if (!gone) return false;
@@ -199,7 +200,7 @@ class Differential : public ::testing::Test {
       const auto same = [&](const Reply& a, const Reply& b) { return Same(a, b, slack); };
       if (header.quarantined != result.header.quarantined) continue;
       if (!std::ranges::equal(result.replies, expected, same)) continue;
-      if (!Explains(sight, ops, now)) continue;
+      if (!Explains(sight, ops, start, now)) continue;
       last_time_ = now;
       return TakeExpiries(sight, ops);
     }
@@ -229,8 +230,12 @@ class Differential : public ::testing::Test {
   void TakeExpiries(const Sight& sight, std::span<const Op> ops) {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const auto state = model_.Look(ops[i].name, last_time_).state;
-      if (sight.names[i].value == "-" || state == NodeModel::State::kForeign) continue;
-      model_.SetExpiry(ops[i].name, WallTime(Millis(sight.names[i].expires)));
+      if (state == NodeModel::State::kForeign) continue;
+      if (sight.names[i].value == "-") {
+        model_.Remove(ops[i].name);
+      } else {
+        model_.SetExpiry(ops[i].name, WallTime(Millis(sight.names[i].expires)));
+      }
     }
   }
 
