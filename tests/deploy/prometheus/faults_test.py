@@ -21,13 +21,14 @@ SHARED = ("calm", "burning", "dead", "dirty", "forgotten", "lonely", "stuck")  #
 RULES = {rule["alert"]: rule for rule in rules(ALERTS)}
 FIRST = 8  # records of each pipeline before its fault: too few for a burnt budget, however slow
 
-# Which pipelines an alert may name: those whose fault it is, and those whose fault brings it along.
+# Which pipelines an alert may name: those whose fault it is, and those whose fault brings it along. On
+# a busy machine many records are late ones (dirty), and a record that a test holds waits (forgotten).
 MAY_FIRE = {
     "FencepostInvariantViolated": {"forgotten"},
     "FencepostQuorumLost": {"lonely"},
     "FencepostNoWorkerReady": {"gone", "lonely", "dead", "stuck"},
-    "FencepostPipelineStalled": {"stuck", "lonely", "dead"},
-    "FencepostEndToEndBudgetBurn": {"burning", "lonely", "dead", "stuck", "frail"},
+    "FencepostPipelineStalled": {"stuck", "lonely", "dead", "forgotten"},
+    "FencepostEndToEndBudgetBurn": {"burning", "lonely", "dead", "stuck", "frail", "dirty"},
     "FencepostDeadLettersFailing": {"dead"},
     "FencepostDeadLettersMany": {"dirty"},
     "FencepostDeadLettersNew": {"dead", "dirty"},
@@ -39,7 +40,7 @@ MAY_FIRE = {
     "FencepostFencingRejections": {"frail", "lonely"},
     "FencepostRebalancing": {"frail"},
     "FencepostRedisClockOff": {"frail"},
-    "FencepostRecordStuck": {"stuck", "lonely", "dead", "burning", "frail"},
+    "FencepostRecordStuck": {"stuck", "lonely", "dead", "burning", "frail", "forgotten"},
 }
 
 
@@ -96,9 +97,12 @@ class AlertsOfRealWorkers(unittest.TestCase):
         found = [a for a in self.prometheus.alerts() if wanted <= a["labels"].items()]
         return found[0] if found else None
 
-    def expect_alert(self, alert, pipeline, limit=120, **labels):
+    def expect_alert(self, alert, pipeline, limit=120, says="", **labels):
+        """Until it fires and its summary says so: of two workers, one may notice later."""
+
         def fires():
-            return self.firing(alert, pipeline, **labels)
+            found = self.firing(alert, pipeline, **labels)
+            return found if found and says in found["annotations"]["summary"] else None
 
         found = wait_until(fires, limit, f"{alert} to fire")
         self.assertEqual(found["labels"]["severity"], RULES[alert]["labels"]["severity"])
@@ -149,13 +153,12 @@ class AlertsOfRealWorkers(unittest.TestCase):
     def test_two_of_three_frozen_lock_nodes_page_as_a_lost_quorum(self):
         pipeline, (_, b, c) = self.pipelines["lonely"], self.lonely_locks.nodes
         c.process.send(signal.SIGSTOP)
-        ticket = self.expect_alert("FencepostRedisNodeDown", "lonely", node="c")
-        self.assertIn("node c is down for 2 workers", ticket["annotations"]["summary"])
+        said = "node c is down for 2 workers"
+        self.expect_alert("FencepostRedisNodeDown", "lonely", says=said, node="c")
         self.assertIsNone(self.firing("FencepostQuorumLost", "lonely"), "two of three are enough")
         b.process.send(signal.SIGSTOP)
         pipeline.send(range(100, 105))
-        page = self.expect_alert("FencepostQuorumLost", "lonely")
-        self.assertIn("2 workers", page["annotations"]["summary"])
+        self.expect_alert("FencepostQuorumLost", "lonely", says="2 workers")
         self.assertEqual(pipeline.effects(), FIRST)
         for node in (b, c):
             node.process.send(signal.SIGCONT)
@@ -178,8 +181,7 @@ class AlertsOfRealWorkers(unittest.TestCase):
         with pipeline.open() as db:
             db.execute("BEGIN IMMEDIATE")
             pipeline.send(range(100, 105))
-            page = self.expect_alert("FencepostPipelineStalled", "stuck")
-            self.assertIn("5 records wait", page["annotations"]["summary"])
+            self.expect_alert("FencepostPipelineStalled", "stuck", says="5 records wait")
             self.assertEqual(pipeline.effects(), FIRST)
             ticket = self.expect_alert("FencepostRecordStuck", "stuck")
             self.assertRegex(ticket["annotations"]["summary"], r"stuck/\d+ waits .* offset \d+$")
@@ -256,7 +258,7 @@ class AlertsOfRealWorkers(unittest.TestCase):
         node = self.frail_locks.nodes[2]
         node.shift_clock(0.4)  # more than a tenth of the ttl of 2 s, less than max_skew
         ticket = self.expect_alert("FencepostRedisClockOff", "frail", node="c")
-        self.assertRegex(ticket["annotations"]["summary"], r"the clock of c is [34]\d\d\.?\d*ms off")
+        self.assertRegex(ticket["annotations"]["summary"], r"the clock of c is [2-6]\d\d\.?\d*ms off")
         node.shift_clock(0)
         self.expect_clear("FencepostRedisClockOff", "frail")
 
@@ -268,6 +270,7 @@ class AlertsOfRealWorkers(unittest.TestCase):
 
         def holds():
             self.pipelines["frail"].send([next(self.frail_orders) for _ in range(4)])
+            self.frail_sent += 4
             return total(self.freezer, "fencepost_locks_held") >= 10 and partitions() == 1
 
         wait_until(holds, 60, "leases")
@@ -278,7 +281,7 @@ class AlertsOfRealWorkers(unittest.TestCase):
 
     @alongside
     def test_a_worker_that_freezes_again_and_again_opens_tickets(self):
-        self.frail_orders = iter(range(100, 1_000_000))
+        self.frail_orders, self.frail_sent = iter(range(100, 1_000_000)), FIRST
         expiring, low, rebalancing = tickets = (
             "FencepostLocksExpiring", "FencepostLockValidityLow", "FencepostRebalancing",
         )  # fmt: skip
@@ -287,8 +290,13 @@ class AlertsOfRealWorkers(unittest.TestCase):
             return total(self.survivor, "fencepost_lock_takeovers_total")
 
         def for_long():
-            before = taken_over()
-            self.freeze(lambda: taken_over() > before, "a takeover")
+            # Where the lease was given back before the freeze, or is forgotten before the survivor
+            # asks for it, nothing is taken over, and it freezes once more.
+            before, pipeline = taken_over(), self.pipelines["frail"]
+            self.freeze(
+                lambda: taken_over() > before or pipeline.effects() == self.frail_sent,
+                "a takeover, or all effects",
+            )
             return self.firing(expiring, "frail") and self.firing(low, "frail")
 
         def for_short():
