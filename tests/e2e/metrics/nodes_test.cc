@@ -82,11 +82,18 @@ TEST_F(NodeMetrics, EveryKindOfErrorIsCountedAtItsNode) {
       },
       "the clock's offset"));
   ExpectMoves(worker, "redis_node_quarantined", {{"node", "a"}});
-  // A majority: whether a and e are still in quarantine does not matter.
-  for (const std::size_t node : {1U, 2U, 3U}) {
+}
+
+// While no quorum may be asked no record begins: a round fails of one that waits for its lock.
+TEST_F(NodeMetrics, NodesThatMayEvictLocksFailTheRoundsOfWhoWaits) {
+  WorkerProcess worker(Worker(Text()));
+  Put(nodes_, "o-held", HeldBy(TokenAt(-1000ms), 600s));
+  SendOrder(0, "o-held", "k");
+  ExpectMoves(worker, "lock_acquisitions_total", {{"result", "contended"}});
+  for (const std::size_t node : {0U, 1U, 2U}) {
     nodes_[node].Command({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
   }
-  ExpectMovesWithWork(worker, "quorum_failures_total", {{"reason", "policy"}});
+  ExpectMoves(worker, "quorum_failures_total", {{"reason", "policy"}});
 }
 
 // Its role is looked at every two seconds, and from then on nobody writes to it: now and then that
