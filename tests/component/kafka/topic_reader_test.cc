@@ -54,7 +54,8 @@ TEST_F(TopicReaderOnMock, GivesUpAtOnceWhereTheAnswerDoesNotPass) {
   for (const auto error :
        {RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT, RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION,
         RD_KAFKA_RESP_ERR_INVALID_REQUEST, RD_KAFKA_RESP_ERR_UNKNOWN}) {
-    FailRequests(*cluster, kListOffsets, error, 2);
+    // One of the two requests of the turn before may still come: more than it and these ask.
+    FailRequests(*cluster, kListOffsets, error, 20);
     const auto ranges = reader->Ranges("orders", 30s);
     ASSERT_FALSE(ranges) << rd_kafka_err2name(error);
     EXPECT_EQ(ranges.error().what, rd_kafka_err2str(error));
