@@ -5,6 +5,7 @@
 
 #include "config/lint/lint.h"
 #include "config/lint/lint_parts.h"
+#include "config/schema/checks.h"
 #include "locking/redis/address.h"
 
 namespace fencepost::config {
@@ -101,8 +102,8 @@ void AdviseVariables(const Values& values, Findings& findings) {
   }
   for (const auto& [path, instead] : kUrls) {
     for (const Text& url : values.Texts(path)) {
-      const std::string_view written =
-          std::string_view(url.written).substr(0, url.written.find('?'));
+      const std::string whole = WithoutSelectors(url.written);
+      const std::string_view written = std::string_view(whole).substr(0, whole.find('?'));
       const std::size_t at = written.rfind('@');
       const std::size_t scheme = written.find("://");
       if (at == std::string_view::npos || scheme == std::string_view::npos || scheme > at) continue;

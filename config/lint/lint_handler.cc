@@ -1,6 +1,4 @@
 // handler, retry, dead_letter.
-#include <array>
-
 #include <fmt/format.h>
 
 #include "config/lint/lint_parts.h"
@@ -23,38 +21,6 @@ void LintIdempotent(const Values& values, Findings& findings) {
   }
 }
 
-std::string Lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
-void LintHeaders(const Values& values, Findings& findings) {
-  constexpr std::array<std::string_view, 5> kOwn{"idempotency-key", "fencing-token",
-                                                 "x-fencepost-source", "content-length",
-                                                 "transfer-encoding"};
-  for (const Text& header : values.Texts("handler.http.headers")) {
-    if (std::find(kOwn.begin(), kOwn.end(), Lower(header.name)) != kOwn.end()) {
-      findings.Error(header.name_at, "handler",
-                     "handler.http.headers: {} is set by fencepost: leave it out", header.name);
-    }
-    if (header.value.find_first_of("\r\n") != std::string::npos) {
-      findings.Error(header.at, "handler", "handler.http.headers.{}: a header is one line",
-                     header.name);
-    }
-  }
-}
-
-// There are no templates: a service that wants the id in its path would get the braces.
-void LintUrl(const Values& values, Findings& findings) {
-  const std::string url = values.String("handler.http.url");
-  const std::size_t open = url.find('{');
-  if (open == std::string::npos || url.find('}', open) == std::string::npos) return;
-  findings.Warning(values.ValuePlace("handler.http.url"), "handler",
-                   "handler.http.url: {} is sent as it is, the url is the same for every record; "
-                   "the service has the id in Idempotency-Key",
-                   url.substr(open, url.find('}', open) - open + 1));
-}
-
 void LintRetry(const Values& values, Findings& findings) {
   if (values.Given("retry") && !values.Given("handler")) {
     findings.Warning(values.KeyPlace("retry"), "retry",
@@ -73,8 +39,7 @@ void LintRetry(const Values& values, Findings& findings) {
 
 void LintHandler(const Values& values, Findings& findings) {
   LintIdempotent(values, findings);
-  LintUrl(values, findings);
-  LintHeaders(values, findings);
+  LintHttp(values, findings);
   LintRetry(values, findings);
   const Entry* take = values.Find("handler.take");
   if (take != nullptr && take->texts.front().selector.kind != consumer::Selector::Kind::kJson) {

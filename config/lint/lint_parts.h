@@ -16,6 +16,7 @@
 namespace fencepost::config {
 
 void LintHandler(const Values& values, Findings& findings);     // handler, retry
+void LintHttp(const Values& values, Findings& findings);        // handler.http
 void LintDeadLetter(const Values& values, Findings& findings);  // and on_…: dead_letter
 void LintDecode(const Values& values, Findings& findings);      // kafka.decode
 void LintEncode(const Values& values, Findings& findings);      // output.kafka.encode

@@ -1,6 +1,7 @@
 #include "config/schema/checks.h"
 
 #include <algorithm>
+#include <regex>
 
 #include <fmt/format.h>
 
@@ -172,6 +173,15 @@ std::string CheckHttpUrl(std::string_view text) {
                                                   "write @ as %40, and / in a password as %2F";
 }
 
+std::string WithoutSelectors(const std::string& url) {
+  static const std::regex kSelector(R"((^|[^$])\{[^{}]*\})");  // ${…} is none
+  return std::regex_replace(url, kSelector, "$1x");
+}
+
+std::string CheckHttpTemplate(std::string_view text) {
+  return CheckHttpUrl(WithoutSelectors(std::string(text)));
+}
+
 std::string CheckHttpHeader(std::string_view text) {
   const auto token = [](char c) {
     return IsLetter(c) || IsDigit(c) ||
@@ -196,7 +206,8 @@ std::string CheckWord(std::string_view text) {
 
 std::string Redacted(std::string (*check)(std::string_view), const std::string& text) {
   if (check == CheckLockNode) return locking::RedactedAddress(text);
-  const bool address = check == CheckHttpUrl || check == CheckHostPort || check == CheckBroker ||
+  const bool address = check == CheckHttpUrl || check == CheckHttpTemplate ||
+                       check == CheckHostPort || check == CheckBroker ||
                        check == CheckListenAddress || check == CheckHost;
   return address ? RedactUserinfo(text) : text;
 }

@@ -23,10 +23,12 @@ std::string CheckPostgresColumn(std::string_view text);
 std::string CheckMysqlColumn(std::string_view text);
 std::string CheckSqliteColumn(std::string_view text);
 std::string CheckHttpUrl(std::string_view text);
-std::string CheckHttpHeader(std::string_view text);  // the name of one (RFC 9110)
-std::string CheckStatus(std::string_view text);      // 404 or 4xx
-std::string CheckErrorClass(std::string_view text);  // a status, or a word
-std::string CheckWord(std::string_view text);        // a-z and _
+std::string CheckHttpTemplate(std::string_view text);  // a url with selectors in braces
+std::string WithoutSelectors(const std::string& url);  // with x in their places
+std::string CheckHttpHeader(std::string_view text);    // the name of one (RFC 9110)
+std::string CheckStatus(std::string_view text);        // 404 or 4xx
+std::string CheckErrorClass(std::string_view text);    // a status, or a word
+std::string CheckWord(std::string_view text);          // a-z and _
 
 // Of SASL_SSL://HOST:PORT: SASL_SSL, also where it is in small letters. Empty: there is none.
 std::string_view BrokerProtocol(std::string_view text);

@@ -70,11 +70,19 @@ std::vector<Key> HttpKeys() {
       http("", Chosen(kHttp, [](PipelineOptions& o) { o.handler.kind = HttpHandlerOptions(); }),
            "Sends the record's value to an HTTP service; the answer's body becomes the value. Each "
            "call carries `Idempotency-Key` and `Fencing-Token`."),
-      http("url", &HttpHandlerOptions::url, "`http://…` or `https://…`.",
-           {.check = CheckHttpUrl, .required = true, .basic = true}),
+      http("url", &HttpHandlerOptions::url,
+           "`http://…` or `https://…`. A segment of its path or a value of its query may have "
+           "selectors in braces, as in `/orders/{json:/id}`, which are percent-encoded.",
+           {.check = CheckHttpTemplate, .required = true, .basic = true}),
       http("method", &HttpHandlerOptions::method, "The request method.",
            {.choices = {"POST", "PUT", "PATCH", "DELETE", "GET"}}),
-      http("headers", &HttpHandlerOptions::headers, "Headers that each call carries.",
+      http("query", &HttpHandlerOptions::query,
+           "Names and selectors of what is added to the url's query. With `?` what is not found is "
+           "left out."),
+      http("headers", &HttpHandlerOptions::headers,
+           "Headers that each call carries: a text, with selectors in braces or as one selector "
+           "alone (`header:NAME`, `json:/POINTER`, `key:/POINTER`). With `?` a header is left out "
+           "where nothing is found. `{{` is a brace.",
            {.check = CheckHttpHeader, .secret = true}),
       http("success", &HttpHandlerOptions::success,
            "Statuses that count as an answer: `200`, `2xx`.",

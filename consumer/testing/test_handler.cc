@@ -40,7 +40,11 @@ TestHandler::TestHandler(const PipelineOptions& options, std::vector<HttpStub> s
 TestHandler::~TestHandler() = default;
 
 tl::expected<void, Error> TestHandler::Start() {
-  return runner_ == nullptr ? tl::expected<void, Error>() : runner_->Start();
+  if (runner_ != nullptr) return runner_->Start();
+  if (!options_.any()) return {};
+  HttpHandlerOptions http = std::get<HttpHandlerOptions>(options_.kind);
+  http.tls_ca.clear();  // nothing is connected, and the files are where the pipeline runs
+  return HttpTarget::Make(http, "").map([this](HttpTarget target) { target_ = std::move(target); });
 }
 
 void TestHandler::Stop() {
@@ -77,6 +81,9 @@ TestHandler::Answer TestHandler::Handle(HandlerCall call, Millis now) {
 // A stub for this record first, then those for any, in order; the last of either lasts for ever
 // unless it says how many times.
 TestHandler::Answer TestHandler::FromStub(const HandlerCall& call, Millis now) {
+  if (auto parts = target_.PartsOf(call, evaluator_); !parts) {
+    return {tl::unexpected(std::move(parts.error())), Millis(1)};
+  }
   const auto usable = [&](bool for_record) {
     auto last = stubs_.end();
     for (auto stub = stubs_.begin(); stub != stubs_.end(); ++stub) {
@@ -113,8 +120,7 @@ TestHandler::Answer TestHandler::FromStub(const HandlerCall& call, Millis now) {
     if (strcasecmp(name.c_str(), "Retry-After") != 0) continue;
     answer.retry_after = ParseRetryAfter(value, now);
   }
-  const auto& http = std::get<HttpHandlerOptions>(options_.kind);
-  return {ResultOf(http, std::move(answer)), Millis(10)};
+  return {ResultOf(target_.options, std::move(answer)), Millis(10)};
 }
 
 }  // namespace fencepost::consumer

@@ -15,6 +15,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/handlers/http/http_request.h"
 #include "consumer/handlers/runner.h"
 #include "consumer/pipeline/pipeline_test.h"
 
@@ -26,7 +27,7 @@ class TestHandler {
               ConsumerObserver* observer);
   ~TestHandler();
 
-  // Error: the program does not compile, the command is not there.
+  // Error: the program does not compile, the command is not there, no request can be made.
   tl::expected<void, Error> Start();
   struct Answer {
     HandlerResult result;
@@ -52,6 +53,8 @@ class TestHandler {
   const int attempts_;
   std::vector<HttpStub> stubs_;
   std::unique_ptr<HandlerRunner> runner_;  // exec, jq
+  HttpTarget target_;                      // http
+  Evaluator evaluator_;
   std::vector<std::string> unanswered_;
   std::optional<std::string> stuck_;
   // Of records for which the program has timed out, ended or answered what cannot be read in so

@@ -19,6 +19,9 @@ namespace {
 using curl::Set;
 
 constexpr std::chrono::hours kMaxRetryAfter{24};
+constexpr const char* kUrls = "write http://HOST:PORT/PATH or https://HOST/PATH";
+constexpr std::string_view kContentType = "content-type";
+constexpr std::string_view kTrace = "traceparent";
 // Ours; the user's of these names are not sent.
 constexpr std::array<std::string_view, 3> kReserved = {"idempotency-key", "fencing-token",
                                                        "x-fencepost-source"};
@@ -32,13 +35,6 @@ bool IsJsonType(std::string_view type) {
   type = Trimmed(type.substr(0, type.find(';')));
   return type.size() >= 5 && (SameName(type.substr(type.size() - 5), "/json") ||
                               SameName(type.substr(type.size() - 5), "+json"));
-}
-
-bool IsPrintable(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte >= 0x20 && byte != 0x7f;
-  });
 }
 
 // A name of a method or a header: RFC 9110's token.
@@ -57,6 +53,15 @@ Error Bad(std::string what, std::string hint) {
           .hint = std::move(hint)};
 }
 
+// That is how curl wants a header without a value.
+std::string HeaderLine(const std::string& name, const std::string& value) {
+  return value.empty() ? name + ";" : name + ": " + value;
+}
+
+HandlerFailure BadRecord(const std::string& why) {
+  return {.error_class = "bad_record", .text = why, .shown = why, .retry = false, .asked = false};
+}
+
 // The record's header of that name, if a request can carry it. The last one counts.
 std::optional<std::string_view> PlainHeader(const Record& record, std::string_view name) {
   std::optional<std::string_view> found;
@@ -72,18 +77,21 @@ std::optional<std::string_view> PlainHeader(const Record& record, std::string_vi
 tl::expected<HttpTarget, Error> HttpTarget::Make(const HttpHandlerOptions& options,
                                                  const std::string& pipeline) {
   HttpTarget target{.options = options, .user_agent = "fencepost (" + pipeline + ")"};
+  auto address = HttpUrl::Parse(options.url, options.query);
+  if (!address) return tl::unexpected(Bad("the url " + address.error().Text(), ""));
+  target.url = std::move(*address);
   const curl::Url url(curl_url());
-  if (const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, options.url.c_str(), 0)) {
-    return tl::unexpected(Bad(fmt::format("the url does not parse ({})", curl_url_strerror(code)),
-                              "write http://HOST:PORT/PATH or https://HOST/PATH"));
+  const std::string text = target.url.Text();
+  if (const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0)) {
+    return tl::unexpected(
+        Bad(fmt::format("the url does not parse ({})", curl_url_strerror(code)), kUrls));
   }
   char* scheme_text = nullptr;
   curl_url_get(url.get(), CURLUPART_SCHEME, &scheme_text, 0);
   const curl::Text scheme(scheme_text);
   const std::string_view name = scheme ? scheme.get() : "";
   if (name != "http" && name != "https") {
-    return tl::unexpected(Bad(fmt::format("the url's scheme is {}", OneLine(name)),
-                              "write http://HOST:PORT/PATH or https://HOST/PATH"));
+    return tl::unexpected(Bad(fmt::format("the url's scheme is {}", OneLine(name)), kUrls));
   }
   target.https = name == "https";
   if (!IsToken(options.method)) {
@@ -93,30 +101,58 @@ tl::expected<HttpTarget, Error> HttpTarget::Make(const HttpHandlerOptions& optio
     return tl::unexpected(Bad("tls ca: cannot read " + OneLine(options.tls_ca), ""));
   }
   for (const auto& [header, value] : options.headers) {
-    if (!IsToken(header) || !IsPrintable(value)) {
-      return tl::unexpected(Bad(fmt::format("the header {} is not one", OneLine(header)),
-                                "names are letters, digits and -, values are printable"));
-    }
-    const auto same = [&header = header](std::string_view other) {
-      return SameName(header, other);
-    };
-    const bool ours = std::any_of(kReserved.begin(), kReserved.end(), same);
-    if (ours && !Planted("header_hides_the_token")) continue;
-    if (same("content-type")) {
-      target.own_content_type = true;
-      target.json = IsJsonType(value);
-    }
-    // That is how curl wants a header without a value.
-    target.headers.push_back(value.empty() ? header + ";" : header + ": " + value);
+    if (auto error = target.AddHeader(header, value)) return tl::unexpected(std::move(*error));
   }
   return target;
 }
 
-std::optional<HandlerFailure> HttpTarget::Refusal(const Record& record) const {
+std::optional<Error> HttpTarget::AddHeader(const std::string& name, const std::string& text) {
+  if (!IsToken(name) || !IsPrintable(text)) {
+    return Bad(fmt::format("the header {} is not one", OneLine(name)),
+               "names are letters, digits and -, values are printable");
+  }
+  auto header = HttpHeader::Parse(name, text);
+  if (!header) return Bad(fmt::format("the header {} {}", name, header.error().Text()), "");
+  const auto same = [&name](std::string_view other) { return SameName(name, other); };
+  const bool ours = std::any_of(kReserved.begin(), kReserved.end(), same);
+  if (ours && !Planted("header_hides_the_token")) return std::nullopt;
+  own_trace = own_trace || same(kTrace);
+  if (!header->constant()) {
+    templates.push_back(std::move(*header));
+    return std::nullopt;
+  }
+  const std::string value = header->Text();
+  if (same(kContentType)) json = IsJsonType(value);
+  headers.push_back(HeaderLine(name, value));
+  return std::nullopt;
+}
+
+tl::expected<RequestParts, HandlerFailure> HttpTarget::PartsOf(const HandlerCall& call,
+                                                               Evaluator& evaluator) const {
+  const Record& record = call.record;
+  RequestParts parts{.url = {}, .headers = {}, .json = json};
+  if (!url.constant() || !templates.empty()) {
+    evaluator.Begin({.record = &record,
+                     .where = &call.where,
+                     .record_id = call.record_id,
+                     .token = call.token});
+  }
+  if (!url.constant()) {
+    auto text = url.Render(evaluator);
+    if (!text) return tl::unexpected(BadRecord(text.error()));
+    parts.url = std::move(*text);
+  }
+  for (const HttpHeader& header : templates) {
+    const auto value = header.Render(evaluator);
+    if (!value) return tl::unexpected(BadRecord(value.error()));
+    if (!*value) continue;
+    if (SameName(header.name(), kContentType)) parts.json = IsJsonType(**value);
+    parts.headers.push_back(HeaderLine(header.name(), **value));
+  }
   const bool body = options.method != "GET" && options.method != "HEAD" && record.value;
-  const std::string_view why = body && json ? JsonProblem(*record.value) : "";
-  if (why.empty()) return std::nullopt;
-  return NotJson(why, "handler.http.headers has a Content-Type of JSON");
+  const std::string_view why = body && parts.json.value_or(false) ? JsonProblem(*record.value) : "";
+  if (why.empty()) return parts;
+  return tl::unexpected(NotJson(why, "handler.http.headers has a Content-Type of JSON"));
 }
 
 HttpRequest::HttpRequest(const HttpTarget* target) : target_(target), easy_(curl_easy_init()) {
@@ -142,7 +178,7 @@ std::size_t HttpRequest::OnBody(char* data, std::size_t size, std::size_t count,
   return size * count;
 }
 
-void HttpRequest::Begin(HandlerCall call) {
+void HttpRequest::Begin(HandlerCall call, const RequestParts& parts) {
   call_ = std::move(call);
   body_.clear();
   sent_ = false;
@@ -150,12 +186,14 @@ void HttpRequest::Begin(HandlerCall call) {
   words_[0] = '\0';
   Set(easy_.get(), CURLOPT_TIMEOUT_MS,
       static_cast<long>(std::max<Millis>(call_.timeout, Millis(1)).count()));
-  SetHeaders(SetBody());
+  if (!parts.url.empty()) Set(easy_.get(), CURLOPT_URL, parts.url.c_str());
+  SetHeaders(parts, SetBody());
 }
 
 void HttpRequest::SetCommonOptions() {
   CURL* const easy = easy_.get();
-  Set(easy, CURLOPT_URL, target_->options.url.c_str());
+  Set(easy, CURLOPT_URL, target_->url.Text().c_str());
+  Set(easy, CURLOPT_PATH_AS_IS, 1L);
   Set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   Set(easy, CURLOPT_NOSIGNAL, 1L);
   // Otherwise the end of a request waits for the name server, and all other requests with it.
@@ -197,19 +235,19 @@ bool HttpRequest::SetBody() {
   return value.has_value();
 }
 
-void HttpRequest::SetHeaders(bool with_body) {
+void HttpRequest::SetHeaders(const RequestParts& parts, bool with_body) {
   headers_.reset();
   const auto add = [this](const std::string& line) { curl::Append(headers_, line.c_str()); };
   for (const std::string& line : target_->headers) add(line);
+  for (const std::string& line : parts.headers) add(line);
   const curl::Text id(curl_easy_escape(easy_.get(), call_.record_id.data(),
                                        static_cast<int>(call_.record_id.size())));
   add(fmt::format("Idempotency-Key: {}", id ? id.get() : ""));
   add(fmt::format("Fencing-Token: {}", call_.token));
   add("X-Fencepost-Source: " + SourceText(call_.where, call_.record.offset));
-  if (const auto trace = PlainHeader(call_.record, "traceparent")) {
-    add(fmt::format("traceparent: {}", *trace));
-  }
-  if (!target_->own_content_type) {
+  const auto trace = target_->own_trace ? std::nullopt : PlainHeader(call_.record, kTrace);
+  if (trace) add(fmt::format("{}: {}", kTrace, *trace));
+  if (!parts.json) {
     const bool json = with_body && JsonProblem(*call_.record.value).empty();
     add(!with_body ? "Content-Type:"  // curl's own is of no use
         : json     ? "Content-Type: application/json"

@@ -11,25 +11,39 @@
 #include <tl/expected.hpp>
 
 #include "consumer/handlers/http/curl_holders.h"
+#include "consumer/handlers/http/http_template.h"
 #include "consumer/handlers/runner.h"
 
 namespace fencepost::consumer {
 
+// What a request carries of its record beside the body.
+struct RequestParts {
+  std::string url;                   // empty: the handler's, which is the same for all
+  std::vector<std::string> headers;  // lines for curl
+  std::optional<bool> json{};        // the user's Content-Type is JSON's; nullopt: there is none
+};
+
 // What all requests of a handler have in common. Immutable.
 struct HttpTarget {
   HttpHandlerOptions options;
-  std::vector<std::string> headers;  // the user's, as lines for curl
-  bool own_content_type = false;     // the user gave one
-  bool json = false;                 // and it is JSON's
+  HttpUrl url;
+  std::vector<std::string> headers;  // the user's that are the same for all, as lines for curl
+  std::vector<HttpHeader> templates;
+  std::optional<bool> json{};  // as RequestParts'
+  bool own_trace = false;      // the user has a traceparent
   bool https = false;
   std::string user_agent;
 
   // Error: the URL does not parse or is neither http nor https, the method or a header holds what
-  // no request may hold, tls_ca cannot be read.
+  // no request may hold, a template is none, tls_ca cannot be read.
   static tl::expected<HttpTarget, Error> Make(const HttpHandlerOptions& options,
                                               const std::string& pipeline);
-  // Of a record whose value is not what the user's Content-Type says.
-  [[nodiscard]] std::optional<HandlerFailure> Refusal(const Record& record) const;
+  // Error: a bad record. It lacks a part of a template, or is not what its Content-Type says.
+  tl::expected<RequestParts, HandlerFailure> PartsOf(const HandlerCall& call,
+                                                     Evaluator& evaluator) const;
+
+ private:
+  std::optional<Error> AddHeader(const std::string& name, const std::string& text);
 };
 
 class HttpRequest {
@@ -38,8 +52,8 @@ class HttpRequest {
   HttpRequest(const HttpRequest&) = delete;
   HttpRequest& operator=(const HttpRequest&) = delete;
 
-  // Sets the handle up for this call; CURLOPT_PRIVATE is this object.
-  void Begin(HandlerCall call);
+  // Sets the handle up for this call and its parts; CURLOPT_PRIVATE is this object.
+  void Begin(HandlerCall call, const RequestParts& parts);
   // What became of it: `code` is how curl says that the transfer ended.
   HandlerResult Result(CURLcode code);
   // Forgets the record. The handle may be used again.
@@ -55,7 +69,7 @@ class HttpRequest {
   static std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* self);
   void SetCommonOptions();  // once: they and the method stay from request to request
   bool SetBody();           // whether the request has a body that is the record's
-  void SetHeaders(bool with_body);
+  void SetHeaders(const RequestParts& parts, bool with_body);
   [[nodiscard]] std::string CurlsWords(CURLcode code) const;
   [[nodiscard]] std::string Encoding() const;
   [[nodiscard]] std::optional<Millis> RetryAfter() const;

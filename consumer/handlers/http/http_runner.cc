@@ -178,8 +178,9 @@ void HttpRunner::Run() {
 
 void HttpRunner::StartWaiting() {
   while (!waiting_.empty() && running_.size() < concurrency_) {
-    if (auto refusal = target_.Refusal(waiting_.front().record)) {
-      answered_({.id = waiting_.front().id, .result = tl::unexpected(std::move(*refusal))});
+    auto parts = target_.PartsOf(waiting_.front(), evaluator_);
+    if (!parts) {
+      answered_({.id = waiting_.front().id, .result = tl::unexpected(std::move(parts.error()))});
       waiting_.pop_front();
       continue;
     }
@@ -190,7 +191,7 @@ void HttpRunner::StartWaiting() {
       request = std::move(idle_.back());
       idle_.pop_back();
     }
-    request->Begin(std::move(waiting_.front()));
+    request->Begin(std::move(waiting_.front()), *parts);
     waiting_.pop_front();
     Checked(curl_multi_add_handle(loop_->multi(), request->handle()));
     const std::uint64_t id = request->call().id;

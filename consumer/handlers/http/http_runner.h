@@ -48,6 +48,7 @@ class HttpRunner final : public PollingRunner {
   HttpTarget target_;
   std::unique_ptr<CurlLoop> loop_;
   // The thread's own:
+  Evaluator evaluator_;
   std::unordered_map<std::uint64_t, Running> running_;
   std::vector<std::unique_ptr<HttpRequest>> idle_;
 };

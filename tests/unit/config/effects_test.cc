@@ -37,8 +37,9 @@ TEST(Handler, OfHttpTakesAllItsKeys) {
   const auto o = With(std::string(kStdout) + R"(
 handler:
   http:
-    url: https://pay/charge?x=1
+    url: https://pay/{json:/@id}/charge?x={header:x?}
     method: PUT
+    query: {tenant: "header:tenant?"}
     headers: {Accept: application/json, Authorization: "Bearer ${SECRET}"}
     success: [200, 3xx]
     retry_on: [429, timeout]
@@ -46,7 +47,8 @@ handler:
     tls: {ca: /ca.pem}
 )");
   const auto& http = std::get<consumer::HttpHandlerOptions>(o.handler.kind);
-  EXPECT_EQ(http.url, "https://pay/charge?x=1");
+  EXPECT_EQ(http.url, "https://pay/{json:/@id}/charge?x={header:x?}");
+  EXPECT_THAT(Names(http.query), ElementsAre("tenant=header:tenant?"));
   EXPECT_EQ(http.method, "PUT");
   EXPECT_THAT(http.headers, ElementsAre(Pair("Accept", "application/json"),
                                         Pair("Authorization", "Bearer hunter2")));

@@ -242,11 +242,13 @@ std::string ForExec(std::string_view text) {
 std::string ForHttp(std::string_view text) {
   const auto target = HttpTarget::Make(
       {.url = "http://a/", .headers = {{"content-type", "Application/X+JSON; q=1"}}}, "orders");
-  const auto refusal = target->Refusal(WithValue(text));
-  if (!refusal) return Column(WithValue(text), "json:/a", nullptr);
-  EXPECT_EQ(refusal->error_class, "bad_record");
-  EXPECT_FALSE(refusal->retry);
-  return refusal->shown.substr(0, refusal->shown.rfind(" ("));
+  Evaluator evaluator;
+  const auto parts = target->PartsOf(CallWith(text), evaluator);
+  if (parts) return Column(WithValue(text), "json:/a", nullptr);
+  EXPECT_EQ(parts.error().error_class, "bad_record");
+  EXPECT_FALSE(parts.error().retry);
+  const std::string& shown = parts.error().shown;
+  return shown.substr(0, shown.rfind(" ("));
 }
 
 // The text with `value` for the first `a`.

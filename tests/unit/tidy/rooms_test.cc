@@ -173,7 +173,7 @@ const std::vector<Room>& Rooms() {
       Room{"config/lint",
            {"locking/core", "locking/redis", "consumer/pipeline", "consumer/kafka/client",
             "consumer/outputs/postgres", "config/text", "config/read", "config/schema",
-            "consumer/outputs/ledger"},
+            "consumer/outputs/ledger", "consumer/handlers/http"},
            1310},
       Room{"config",
            {"locking/base", "consumer/pipeline", "config/text", "config/read", "config/lint"},

@@ -1,0 +1,82 @@
+// handler.http: its templates.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "config/lint/lint_parts.h"
+#include "consumer/handlers/http/http_template.h"
+
+namespace fencepost::config {
+namespace {
+
+using consumer::HttpHeader;
+using consumer::HttpUrl;
+using consumer::Selector;
+using consumer::TemplateProblem;
+
+constexpr std::string_view kHeaders = "handler.http.headers";
+
+std::string Lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+// A selector is shown where all of its text may be.
+void Tell(std::string_view path, const Text& text, const TemplateProblem& problem,
+          Findings& findings) {
+  if (problem.selector.empty()) {
+    return findings.Error(text.at, "selector", "{} {}", path, problem.why);
+  }
+  const bool shown = text.shown == fmt::format("\"{}\"", text.value);
+  const std::string meant =
+      shown && !Selector::Parse(problem.selector) ? consumer::LikelySelector(problem.selector) : "";
+  findings.Error(text.at, "selector", "{}: {{{}}}: {}", path, shown ? problem.selector : "…",
+                 meant.empty() ? problem.why
+                               : fmt::format("not a selector; did you mean {{{}}}? {}", meant,
+                                             consumer::kSelectorForms));
+}
+
+void LintUrl(const Values& values, Findings& findings) {
+  for (const Text& url : values.Texts("handler.http.url")) {
+    const auto parsed = HttpUrl::Parse(url.value, {});
+    if (!parsed) Tell("handler.http.url", url, parsed.error(), findings);
+  }
+  for (const Text& part : values.Texts("handler.http.query")) {
+    const std::string_view why = consumer::RequestSelectorProblem(part.selector);
+    if (why.empty()) continue;
+    findings.Error(part.at, "selector", "handler.http.query.{}: {}", part.name, why);
+  }
+}
+
+void LintHeader(const Text& header, Findings& findings) {
+  constexpr std::array<std::string_view, 5> kOwn{"idempotency-key", "fencing-token",
+                                                 "x-fencepost-source", "content-length",
+                                                 "transfer-encoding"};
+  const std::string name = Lower(header.name);
+  const std::string path = fmt::format("{}.{}", kHeaders, header.name);
+  if (std::ranges::find(kOwn, name) != kOwn.end()) {
+    findings.Error(header.name_at, "handler", "{}: {} is set by fencepost: leave it out", kHeaders,
+                   header.name);
+  }
+  if (header.value.find_first_of("\r\n") != std::string::npos) {
+    findings.Error(header.at, "handler", "{}: a header is one line", path);
+  }
+  const auto parsed = HttpHeader::Parse(header.name, header.value);
+  if (!parsed) return Tell(path, header, parsed.error(), findings);
+  const auto selector = Selector::Parse(header.value);
+  if (!parsed->constant() || !selector || selector->kind == Selector::Kind::kConstant) return;
+  findings.Warning(header.at, "handler",
+                   "{}: the word is sent as it is; what it selects is in braces, and {{=TEXT}} is "
+                   "the text",
+                   path);
+}
+
+}  // namespace
+
+void LintHttp(const Values& values, Findings& findings) {
+  LintUrl(values, findings);
+  for (const Text& header : values.Texts(kHeaders)) LintHeader(header, findings);
+}
+
+}  // namespace fencepost::config
