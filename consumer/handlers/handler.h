@@ -30,6 +30,16 @@ struct HandlerRequest {
   std::chrono::milliseconds timeout{};  // of this call
 };
 
+// `record`: the call's own, or one in its place.
+inline HandlerRequest RequestOf(const HandlerCall& call, const Record& record) {
+  return {.record = &record,
+          .where = &call.where,
+          .record_id = call.record_id,
+          .token = call.token,
+          .attempt = call.attempt,
+          .timeout = call.timeout};
+}
+
 // One thread calls one Handler, a record at a time. It must end soon after `stop` is requested
 // (the timeout, a lost lease, shutdown); what it answers then does not count. It must not throw.
 class Handler {

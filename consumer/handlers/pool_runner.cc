@@ -103,12 +103,7 @@ void PoolRunner::Work(std::optional<Running>& running) {
 
 void PoolRunner::Answer(Handler& handler, const HandlerCall& call,
                         std::optional<Running>& running) {
-  const HandlerRequest request{.record = &call.record,
-                               .where = &call.where,
-                               .record_id = call.record_id,
-                               .token = call.token,
-                               .attempt = call.attempt,
-                               .timeout = call.timeout};
+  const HandlerRequest request = RequestOf(call, call.record);
   const Clock::time_point since = Clock::now();
   HandlerResult result = handler.Handle(request, running->stop.get_token());
   const Nanos took = Clock::now() - since;

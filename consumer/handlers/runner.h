@@ -50,11 +50,15 @@ inline HandlerResult TimedOut(Millis limit) {
   return tl::unexpected(HandlerFailure{.error_class = "timeout", .text = text, .shown = text});
 }
 
+// Of a record that is bad whatever the receiver would answer; `text` holds nothing of it.
+inline HandlerFailure RefusedRecord(const std::string& text) {
+  return {.error_class = "bad_record", .text = text, .shown = text, .retry = false, .asked = false};
+}
+
 // A record's value that should be JSON, and is not (json_text.h); `hint` may be empty.
 inline HandlerFailure NotJson(std::string_view why, std::string_view hint) {
-  const std::string text = fmt::format("the value is not valid JSON: {}{}{}{}", why,
-                                       hint.empty() ? "" : " (", hint, hint.empty() ? "" : ")");
-  return {.error_class = "bad_record", .text = text, .shown = text, .retry = false, .asked = false};
+  return RefusedRecord(fmt::format("the value is not valid JSON: {}{}{}{}", why,
+                                   hint.empty() ? "" : " (", hint, hint.empty() ? "" : ")"));
 }
 
 inline HandlerResult TooLarge(std::string_view what) {

@@ -44,6 +44,12 @@ tl::expected<void, Error> TestHandler::Start() {
   if (!options_.any()) return {};
   HttpHandlerOptions http = std::get<HttpHandlerOptions>(options_.kind);
   http.tls_ca.clear();  // nothing is connected, and the files are where the pipeline runs
+  auto body = HttpBodyRule::Make(http);
+  if (!body) return tl::unexpected(body.error());
+  body_ = std::move(*body);
+  auto result = HttpResultRule::Make(http);
+  if (!result) return tl::unexpected(result.error());
+  result_ = std::move(*result);
   return HttpTarget::Make(http, "").map([this](HttpTarget target) { target_ = std::move(target); });
 }
 
@@ -52,9 +58,11 @@ void TestHandler::Stop() {
 }
 
 TestHandler::Answer TestHandler::Handle(HandlerCall call, Millis now) {
-  if (runner_ == nullptr) return FromStub(call, now);
-  const HandlerFailure hangs{.error_class = "timeout", .text = "the handler hangs", .retry = false};
-  if (stuck_) return {tl::unexpected(hangs), Millis(1)};
+  if (stuck_) return Hangs(call.record_id, Millis(1));
+  if (const auto* http = std::get_if<HttpHandlerOptions>(&options_.kind)) {
+    const bool computes = http->body == HttpBody::kJq || http->result == HttpResult::kJq;
+    return computes ? FromServiceInTime(call, now) : FromService(call, now);
+  }
   const Millis timeout = call.timeout;
   const std::string record_id = call.record_id;
   const int attempt = call.attempt;
@@ -65,11 +73,7 @@ TestHandler::Answer TestHandler::Handle(HandlerCall call, Millis now) {
   const Millis restart = exec ? ExecRunner::kMaxBackoff : Millis(0);
   if (!answered_.wait_for(lock, timeout + kGrace + restart,
                           [this] { return answer_.has_value(); })) {
-    stuck_ = fmt::format(
-        "the handler hangs: it did not answer the call for {} within its timeout of {} ms, and did "
-        "not end when it was stopped; does its program loop for ever?",
-        record_id, timeout.count());
-    return {tl::unexpected(hangs), timeout};
+    return Hangs(record_id, timeout);
   }
   const HandlerAnswer answer = *std::exchange(answer_, std::nullopt);
   const bool late = !answer.result && answer.result.error().error_class == "timeout";
@@ -78,12 +82,46 @@ TestHandler::Answer TestHandler::Handle(HandlerCall call, Millis now) {
   return made;
 }
 
+TestHandler::Answer TestHandler::Hangs(const std::string& record_id, Millis timeout) {
+  if (!stuck_) {
+    stuck_ = fmt::format(
+        "the handler hangs: it did not answer the call for {} within its timeout of {} ms, and did "
+        "not end when it was stopped; does its program loop for ever?",
+        record_id, timeout.count());
+  }
+  return {tl::unexpected(HandlerFailure{
+              .error_class = "timeout", .text = "the handler hangs", .retry = false}),
+          timeout};
+}
+
+TestHandler::Answer TestHandler::FromServiceInTime(const HandlerCall& call, Millis now) {
+  std::thread thread([this, call, now] {
+    Answer made = FromService(call, now);
+    const std::lock_guard lock(mutex_);
+    from_service_ = std::move(made);
+    answered_.notify_one();
+  });
+  std::unique_lock lock(mutex_);
+  if (!answered_.wait_for(lock, call.timeout + kGrace,
+                          [this] { return from_service_.has_value(); })) {
+    thread.detach();
+    return Hangs(call.record_id, call.timeout);
+  }
+  lock.unlock();
+  thread.join();
+  return *std::exchange(from_service_, std::nullopt);
+}
+
+TestHandler::Answer TestHandler::FromService(const HandlerCall& call, Millis now) {
+  if (auto refusal = result_.Refusal(call)) return {tl::unexpected(std::move(*refusal)), Millis(1)};
+  if (auto body = body_.Of(call); !body)
+    return {tl::unexpected(std::move(body.error())), Millis(1)};
+  return FromStub(call, now);
+}
+
 // A stub for this record first, then those for any, in order; the last of either lasts for ever
 // unless it says how many times.
 TestHandler::Answer TestHandler::FromStub(const HandlerCall& call, Millis now) {
-  if (auto parts = target_.PartsOf(call, evaluator_); !parts) {
-    return {tl::unexpected(std::move(parts.error())), Millis(1)};
-  }
   const auto usable = [&](bool for_record) {
     auto last = stubs_.end();
     for (auto stub = stubs_.begin(); stub != stubs_.end(); ++stub) {
@@ -120,7 +158,9 @@ TestHandler::Answer TestHandler::FromStub(const HandlerCall& call, Millis now) {
     if (strcasecmp(name.c_str(), "Retry-After") != 0) continue;
     answer.retry_after = ParseRetryAfter(value, now);
   }
-  return {ResultOf(target_.options, std::move(answer)), Millis(10)};
+  AnswerBody body = BodyOf(target_.options, std::move(answer));
+  if (!body) return {tl::unexpected(std::move(body.error())), Millis(10)};
+  return {result_.Apply(call, std::move(*body)), Millis(10)};
 }
 
 }  // namespace fencepost::consumer

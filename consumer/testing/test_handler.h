@@ -1,5 +1,6 @@
-// Answers handler calls in a test: HTTP by the test's stubs, exec and jq by the real program, which
-// runs in real time while virtual time is stalled. One thread calls; the real runner has its own.
+// Answers handler calls in a test: HTTP by the test's stubs, exec and jq (also of `body` and
+// `result`) by the real program, which runs in real time while virtual time is stalled. One thread
+// calls; the real runner has its own.
 // A program that cannot be stopped (a jq program that loops for ever) leaves the handler stuck:
 // then it must not be destroyed, since that would wait for the program.
 #pragma once
@@ -11,11 +12,14 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <tl/expected.hpp>
 
+#include "consumer/handlers/http/http_body.h"
 #include "consumer/handlers/http/http_request.h"
+#include "consumer/handlers/http/http_result.h"
 #include "consumer/handlers/runner.h"
 #include "consumer/pipeline/pipeline_test.h"
 
@@ -46,12 +50,17 @@ class TestHandler {
   [[nodiscard]] const std::vector<std::string>& unanswered() const { return unanswered_; }
 
  private:
+  Answer FromService(const HandlerCall& call, Millis now);
+  Answer FromServiceInTime(const HandlerCall& call, Millis now);  // with programs, on a thread
   Answer FromStub(const HandlerCall& call, Millis now);
+  Answer Hangs(const std::string& record_id, Millis timeout);  // from now on
 
   const HandlerOptions options_;
   const Millis timeout_;
   const int attempts_;
   std::vector<HttpStub> stubs_;
+  HttpBodyRule body_;
+  HttpResultRule result_;
   std::unique_ptr<HandlerRunner> runner_;  // exec, jq
   HttpTarget target_;                      // http
   Evaluator evaluator_;
@@ -64,6 +73,7 @@ class TestHandler {
   std::mutex mutex_;
   std::condition_variable answered_;
   std::optional<HandlerAnswer> answer_;  // guarded by mutex_
+  std::optional<Answer> from_service_;   // guarded by mutex_
 };
 
 }  // namespace fencepost::consumer

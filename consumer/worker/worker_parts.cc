@@ -33,9 +33,10 @@ int PoolThreads(int concurrency) {
   return std::min(concurrency, std::max(hardware, 1));
 }
 
-tl::expected<std::unique_ptr<Handler>, Error> CompileJq(const std::string& program) {
-  WarmUpJq();
-  return JqHandler::Make(program);
+using Checked = tl::expected<void, Error>;
+template <typename Made>
+Checked OutcomeOf(const Made& made) {
+  return made ? Checked() : Checked(tl::unexpect, made.error());
 }
 
 PoolRunner::Make MakeCustom(const CustomHandlerOptions& options) {
@@ -128,7 +129,7 @@ std::unique_ptr<HandlerRunner> MakeHandlerRunner(const HandlerOptions& options,
                                },
                                [&](const JqHandlerOptions& jq) -> Made {
                                  return std::make_unique<PoolRunner>(
-                                     [program = jq.program] { return CompileJq(program); },
+                                     [program = jq.program] { return JqHandler::Make(program); },
                                      PoolThreads(concurrency), observer, std::move(answered));
                                },
                                [&](const TakeHandlerOptions& take) -> Made {
@@ -144,22 +145,31 @@ std::unique_ptr<HandlerRunner> MakeHandlerRunner(const HandlerOptions& options,
                     options.kind);
 }
 
+tl::expected<void, Error> CheckPrograms(const HandlerOptions& options) {
+  if (const auto* jq = std::get_if<JqHandlerOptions>(&options.kind)) {
+    return OutcomeOf(JqHandler::Make(jq->program));
+  }
+  const auto* const http = std::get_if<HttpHandlerOptions>(&options.kind);
+  if (http == nullptr) return {};
+  const auto body = OutcomeOf(HttpBodyRule::Make(*http));
+  return body ? OutcomeOf(HttpResultRule::Make(*http)) : body;
+}
+
 tl::expected<void, Error> CheckHandler(const HandlerOptions& options) {
-  using Checked = tl::expected<void, Error>;
-  const auto outcome = [](const auto& made) {
-    return made ? Checked() : Checked(tl::unexpect, made.error());
-  };
-  return std::visit(
-      Overloaded{
-          [](const std::monostate&) { return Checked(); },
-          [&](const HttpHandlerOptions& http) { return outcome(HttpTarget::Make(http, "")); },
-          [&](const ExecHandlerOptions& exec) {
-            return exec.command.empty() ? Checked() : outcome(FindProgram(exec.command.front()));
-          },
-          [&](const JqHandlerOptions& jq) { return outcome(CompileJq(jq.program)); },
-          [](const TakeHandlerOptions&) { return Checked(); },
-          [](const CustomHandlerOptions&) { return Checked(); }},
-      options.kind);
+  return std::visit(Overloaded{[](const std::monostate&) { return Checked(); },
+                               [&](const HttpHandlerOptions& http) {
+                                 const auto programs = CheckPrograms(options);
+                                 return programs ? OutcomeOf(HttpTarget::Make(http, "")) : programs;
+                               },
+                               [&](const ExecHandlerOptions& exec) {
+                                 return exec.command.empty()
+                                            ? Checked()
+                                            : OutcomeOf(FindProgram(exec.command.front()));
+                               },
+                               [&](const JqHandlerOptions&) { return CheckPrograms(options); },
+                               [](const TakeHandlerOptions&) { return Checked(); },
+                               [](const CustomHandlerOptions&) { return Checked(); }},
+                    options.kind);
 }
 
 std::vector<std::pair<std::string, std::string>> LibraryVersions() {

@@ -43,6 +43,9 @@ std::unique_ptr<HandlerRunner> MakeHandlerRunner(const HandlerOptions& options,
                                                  ConsumerObserver* observer,
                                                  HandlerRunner::Answered answered);
 
+// Whether its jq programs compile; `where` of the error is the key of the one that does not. Any
+// thread.
+tl::expected<void, Error> CheckPrograms(const HandlerOptions& options);
 // What can be told of a handler without starting it: a jq program that does not compile, a url that
 // is none, a command that is not there. One line. Any thread.
 tl::expected<void, Error> CheckHandler(const HandlerOptions& options);

@@ -36,14 +36,12 @@ void Reject(config::LoadResult& loaded, config::Place at, std::string_view rule,
   loaded.tests.clear();
 }
 
-// Its jq program is compiled as well.
+// Its jq programs are compiled as well.
 config::LoadResult WithItsHandler(config::LoadResult loaded) {
   if (!loaded.options) return loaded;
-  const consumer::HandlerOptions& handler = loaded.options->handler;
-  if (!std::holds_alternative<consumer::JqHandlerOptions>(handler.kind)) return loaded;
-  const auto checked = consumer::CheckHandler(handler);
+  const auto checked = consumer::CheckPrograms(loaded.options->handler);
   if (checked) return loaded;
-  Reject(loaded, loaded.PlaceOf("handler.jq"), "jq",
+  Reject(loaded, loaded.PlaceOf(checked.error().where), "jq",
          fmt::format("{}: {}", checked.error().where, checked.error().what));
   return loaded;
 }

@@ -82,13 +82,15 @@ Body Decoded(HttpAnswer& answer) {
 
 }  // namespace
 
-HandlerResult ResultOf(const HttpHandlerOptions& options, HttpAnswer answer) {
+AnswerBody BodyOf(const HttpHandlerOptions& options, HttpAnswer answer) {
   const std::string status = std::to_string(answer.status);
+  const bool good = MatchClass(options.success, status) != ClassMatch::kNone;
+  if (good && options.result == HttpResult::kKeep) return std::nullopt;
   Body body = Decoded(answer);
-  if (MatchClass(options.success, status) != ClassMatch::kNone) {
+  if (good) {
     if (!body) return tl::unexpected(std::move(body.error()));
-    if (answer.status == 204 && body->empty()) return HandlerValues{std::nullopt};
-    return HandlerValues{std::move(*body)};
+    if (answer.status == 204 && body->empty()) return std::nullopt;
+    return std::move(*body);
   }
   const std::string said = std::move(body).value_or("");
   return tl::unexpected(

@@ -1,4 +1,4 @@
-// What an HTTP answer means to a record. Pure; any thread.
+// What an HTTP answer means: a body to go on with, or a failure. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,13 @@ struct HttpAnswer {
   std::optional<Millis> retry_after;
 };
 
-// A status in `success`: the body is the value (of 204 without a body: null), decoded where it is
-// gzip or deflate; in any other encoding it is a failure of class "connection". Any other status is
-// a failure of its own class; it may be tried again if `retry_on` names it.
-HandlerResult ResultOf(const HttpHandlerOptions& options, HttpAnswer answer);
+// nullopt: there is none, or `result: keep` does not read it.
+using AnswerBody = tl::expected<std::optional<std::string>, HandlerFailure>;
+
+// A status in `success`: the body (of 204 without one: none), decoded where it is gzip or deflate;
+// in any other encoding it is a failure of class "connection". Any other status is a failure of its
+// own class; it may be tried again if `retry_on` names it.
+AnswerBody BodyOf(const HttpHandlerOptions& options, HttpAnswer answer);
 
 // What a Retry-After header says: how long to wait from `now` (unix time), never less than nothing:
 // `text` is a number of seconds or a date as in HTTP ("Wed, 21 Oct 2015 07:28:00 GMT"). nullopt: it

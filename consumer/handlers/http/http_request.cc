@@ -58,10 +58,6 @@ std::string HeaderLine(const std::string& name, const std::string& value) {
   return value.empty() ? name + ";" : name + ": " + value;
 }
 
-HandlerFailure BadRecord(const std::string& why) {
-  return {.error_class = "bad_record", .text = why, .shown = why, .retry = false, .asked = false};
-}
-
 // The record's header of that name, if a request can carry it. The last one counts.
 std::optional<std::string_view> PlainHeader(const Record& record, std::string_view name) {
   std::optional<std::string_view> found;
@@ -128,29 +124,29 @@ std::optional<Error> HttpTarget::AddHeader(const std::string& name, const std::s
 }
 
 tl::expected<RequestParts, HandlerFailure> HttpTarget::PartsOf(const HandlerCall& call,
+                                                               std::optional<std::string> body,
                                                                Evaluator& evaluator) const {
-  const Record& record = call.record;
-  RequestParts parts{.url = {}, .headers = {}, .json = json};
+  RequestParts parts{.url = {}, .headers = {}, .json = json, .body = std::move(body)};
   if (!url.constant() || !templates.empty()) {
-    evaluator.Begin({.record = &record,
+    evaluator.Begin({.record = &call.record,
                      .where = &call.where,
                      .record_id = call.record_id,
                      .token = call.token});
   }
   if (!url.constant()) {
     auto text = url.Render(evaluator);
-    if (!text) return tl::unexpected(BadRecord(text.error()));
+    if (!text) return tl::unexpected(RefusedRecord(text.error()));
     parts.url = std::move(*text);
   }
   for (const HttpHeader& header : templates) {
     const auto value = header.Render(evaluator);
-    if (!value) return tl::unexpected(BadRecord(value.error()));
+    if (!value) return tl::unexpected(RefusedRecord(value.error()));
     if (!*value) continue;
     if (SameName(header.name(), kContentType)) parts.json = IsJsonType(**value);
     parts.headers.push_back(HeaderLine(header.name(), **value));
   }
-  const bool body = options.method != "GET" && options.method != "HEAD" && record.value;
-  const std::string_view why = body && parts.json.value_or(false) ? JsonProblem(*record.value) : "";
+  const bool has_to_be = parts.body && parts.json.value_or(false);
+  const std::string_view why = has_to_be ? JsonProblem(*parts.body) : "";
   if (why.empty()) return parts;
   return tl::unexpected(NotJson(why, "handler.http.headers has a Content-Type of JSON"));
 }
@@ -178,8 +174,9 @@ std::size_t HttpRequest::OnBody(char* data, std::size_t size, std::size_t count,
   return size * count;
 }
 
-void HttpRequest::Begin(HandlerCall call, const RequestParts& parts) {
+void HttpRequest::Begin(HandlerCall call, RequestParts parts) {
   call_ = std::move(call);
+  payload_ = std::move(parts.body);
   body_.clear();
   sent_ = false;
   too_large_ = false;
@@ -187,7 +184,8 @@ void HttpRequest::Begin(HandlerCall call, const RequestParts& parts) {
   Set(easy_.get(), CURLOPT_TIMEOUT_MS,
       static_cast<long>(std::max<Millis>(call_.timeout, Millis(1)).count()));
   if (!parts.url.empty()) Set(easy_.get(), CURLOPT_URL, parts.url.c_str());
-  SetHeaders(parts, SetBody());
+  SetBody();
+  SetHeaders(parts);
 }
 
 void HttpRequest::SetCommonOptions() {
@@ -220,22 +218,21 @@ void HttpRequest::SetCommonOptions() {
   Set(easy, CURLOPT_PRIVATE, static_cast<void*>(this));
 }
 
-bool HttpRequest::SetBody() {
+void HttpRequest::SetBody() {
   CURL* const easy = easy_.get();
   const std::string& method = target_->options.method;
-  if (method == "GET" || method == "HEAD") return false;
-  const auto& value = call_.record.value;
-  if (value || method == "POST" || method == "PUT" || method == "PATCH") {
+  if (method == "GET" || method == "HEAD") return;
+  if (payload_ || method == "POST" || method == "PUT" || method == "PATCH") {
     Set(easy, CURLOPT_POST, 1L);
-    Set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(value ? value->size() : 0));
-    Set(easy, CURLOPT_POSTFIELDS, value && !value->empty() ? value->data() : "");
+    Set(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+        static_cast<curl_off_t>(payload_ ? payload_->size() : 0));
+    Set(easy, CURLOPT_POSTFIELDS, payload_ ? payload_->c_str() : "");
   } else {
     Set(easy, CURLOPT_HTTPGET, 1L);
   }
-  return value.has_value();
 }
 
-void HttpRequest::SetHeaders(const RequestParts& parts, bool with_body) {
+void HttpRequest::SetHeaders(const RequestParts& parts) {
   headers_.reset();
   const auto add = [this](const std::string& line) { curl::Append(headers_, line.c_str()); };
   for (const std::string& line : target_->headers) add(line);
@@ -248,10 +245,10 @@ void HttpRequest::SetHeaders(const RequestParts& parts, bool with_body) {
   const auto trace = target_->own_trace ? std::nullopt : PlainHeader(call_.record, kTrace);
   if (trace) add(fmt::format("{}: {}", kTrace, *trace));
   if (!parts.json) {
-    const bool json = with_body && JsonProblem(*call_.record.value).empty();
-    add(!with_body ? "Content-Type:"  // curl's own is of no use
-        : json     ? "Content-Type: application/json"
-                   : "Content-Type: application/octet-stream");
+    const bool json = payload_ && JsonProblem(*payload_).empty();
+    add(!payload_ ? "Content-Type:"  // curl's own is of no use
+        : json    ? "Content-Type: application/json"
+                  : "Content-Type: application/octet-stream");
   }
   add("Expect:");  // no round trip more for large bodies
   Set(easy_.get(), CURLOPT_HTTPHEADER, headers_.get());
@@ -281,7 +278,7 @@ std::optional<Millis> HttpRequest::RetryAfter() const {
   return std::chrono::seconds(std::min<curl_off_t>(seconds, most.count()));
 }
 
-HandlerResult HttpRequest::Result(CURLcode code) {
+AnswerBody HttpRequest::Result(CURLcode code) {
   const bool torn = code == CURLE_PARTIAL_FILE && Planted("torn_answer_counts");
   if (code != CURLE_OK && !too_large_ && !torn) {
     const bool late = code == CURLE_OPERATION_TIMEDOUT;
@@ -296,17 +293,19 @@ HandlerResult HttpRequest::Result(CURLcode code) {
   }
   long number = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &number);
-  if (too_large_ &&
-      MatchClass(target_->options.success, std::to_string(number)) != ClassMatch::kNone)
-    return TooLarge(fmt::format("the answer (HTTP {})", number));
-  return ResultOf(target_->options, {.status = static_cast<int>(number),
-                                     .encoding = Encoding(),
-                                     .body = std::move(body_),
-                                     .retry_after = RetryAfter()});
+  if (too_large_ && target_->options.result != HttpResult::kKeep &&
+      MatchClass(target_->options.success, std::to_string(number)) != ClassMatch::kNone) {
+    return tl::unexpected(TooLarge(fmt::format("the answer (HTTP {})", number)).error());
+  }
+  return BodyOf(target_->options, {.status = static_cast<int>(number),
+                                   .encoding = Encoding(),
+                                   .body = std::move(body_),
+                                   .retry_after = RetryAfter()});
 }
 
 void HttpRequest::End() {
   call_ = {};
+  payload_.reset();
   body_ = {};
 }
 

@@ -1,4 +1,4 @@
-// One HTTP request at a time on one curl handle: a record out, its values or its failure back. No
+// One HTTP request at a time on one curl handle: a record out, the answer or its failure back. No
 // threads and no waiting here; http_runner.cc drives the handle. One thread.
 #pragma once
 
@@ -11,16 +11,18 @@
 #include <tl/expected.hpp>
 
 #include "consumer/handlers/http/curl_holders.h"
+#include "consumer/handlers/http/http_answer.h"
 #include "consumer/handlers/http/http_template.h"
 #include "consumer/handlers/runner.h"
 
 namespace fencepost::consumer {
 
-// What a request carries of its record beside the body.
+// What a request carries of its record.
 struct RequestParts {
   std::string url;                   // empty: the handler's, which is the same for all
   std::vector<std::string> headers;  // lines for curl
   std::optional<bool> json{};        // the user's Content-Type is JSON's; nullopt: there is none
+  std::optional<std::string> body{};
 };
 
 // What all requests of a handler have in common. Immutable.
@@ -38,8 +40,10 @@ struct HttpTarget {
   // no request may hold, a template is none, tls_ca cannot be read.
   static tl::expected<HttpTarget, Error> Make(const HttpHandlerOptions& options,
                                               const std::string& pipeline);
-  // Error: a bad record. It lacks a part of a template, or is not what its Content-Type says.
+  // Error: a bad record. It lacks a part of a template, or its body (http_body.h) is not what its
+  // Content-Type says.
   tl::expected<RequestParts, HandlerFailure> PartsOf(const HandlerCall& call,
+                                                     std::optional<std::string> body,
                                                      Evaluator& evaluator) const;
 
  private:
@@ -53,9 +57,9 @@ class HttpRequest {
   HttpRequest& operator=(const HttpRequest&) = delete;
 
   // Sets the handle up for this call and its parts; CURLOPT_PRIVATE is this object.
-  void Begin(HandlerCall call, const RequestParts& parts);
+  void Begin(HandlerCall call, RequestParts parts);
   // What became of it: `code` is how curl says that the transfer ended.
-  HandlerResult Result(CURLcode code);
+  AnswerBody Result(CURLcode code);
   // Forgets the record. The handle may be used again.
   void End();
 
@@ -68,8 +72,8 @@ class HttpRequest {
   static int BeforeSending(void* self, char* there, char* here, int port_there, int port_here);
   static std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* self);
   void SetCommonOptions();  // once: they and the method stay from request to request
-  bool SetBody();           // whether the request has a body that is the record's
-  void SetHeaders(const RequestParts& parts, bool with_body);
+  void SetBody();
+  void SetHeaders(const RequestParts& parts);
   [[nodiscard]] std::string CurlsWords(CURLcode code) const;
   [[nodiscard]] std::string Encoding() const;
   [[nodiscard]] std::optional<Millis> RetryAfter() const;
@@ -78,7 +82,8 @@ class HttpRequest {
   curl::Easy easy_;
   curl::List headers_;
   HandlerCall call_;
-  std::string body_;
+  std::optional<std::string> payload_;
+  std::string body_;  // of the answer
   bool sent_ = false;
   bool too_large_ = false;
   std::array<char, CURL_ERROR_SIZE> words_{};

@@ -150,6 +150,12 @@ tl::expected<void, Error> HttpRunner::Start() {
   auto target = HttpTarget::Make(options_, pipeline_);
   if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
+  auto body = HttpBodyRule::Make(options_);
+  if (!body) return tl::unexpected(body.error());
+  body_ = std::move(*body);
+  auto result = HttpResultRule::Make(options_);
+  if (!result) return tl::unexpected(result.error());
+  result_ = std::move(*result);
   loop_ = std::make_unique<CurlLoop>();
   // Otherwise connections are closed while requests rest between two batches.
   Checked(curl_multi_setopt(loop_->multi(), CURLMOPT_MAXCONNECTS, static_cast<long>(concurrency_)));
@@ -176,9 +182,16 @@ void HttpRunner::Run() {
   waiting_.clear();
 }
 
+tl::expected<RequestParts, HandlerFailure> HttpRunner::PartsOf(const HandlerCall& call) {
+  if (auto refusal = result_.Refusal(call)) return tl::unexpected(std::move(*refusal));
+  auto body = body_.Of(call);
+  if (!body) return tl::unexpected(std::move(body.error()));
+  return target_.PartsOf(call, std::move(*body), evaluator_);
+}
+
 void HttpRunner::StartWaiting() {
   while (!waiting_.empty() && running_.size() < concurrency_) {
-    auto parts = target_.PartsOf(waiting_.front(), evaluator_);
+    auto parts = PartsOf(waiting_.front());
     if (!parts) {
       answered_({.id = waiting_.front().id, .result = tl::unexpected(std::move(parts.error()))});
       waiting_.pop_front();
@@ -191,7 +204,7 @@ void HttpRunner::StartWaiting() {
       request = std::move(idle_.back());
       idle_.pop_back();
     }
-    request->Begin(std::move(waiting_.front()), *parts);
+    request->Begin(std::move(waiting_.front()), std::move(*parts));
     waiting_.pop_front();
     Checked(curl_multi_add_handle(loop_->multi(), request->handle()));
     const std::uint64_t id = request->call().id;
@@ -215,7 +228,10 @@ void HttpRunner::FinishEnded() {
     const CURLcode code = message->data.result;
     HttpRequest* request = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
-    HandlerAnswer answer{.id = request->call().id, .result = request->Result(code)};
+    AnswerBody body = request->Result(code);
+    HandlerAnswer answer{.id = request->call().id,
+                         .result = body ? result_.Apply(request->call(), std::move(*body))
+                                        : tl::unexpected(std::move(body.error()))};
     answer.took = Release(running_.find(answer.id));
     answered_(std::move(answer));
   }

@@ -10,7 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "consumer/handlers/http/http_body.h"
 #include "consumer/handlers/http/http_request.h"
+#include "consumer/handlers/http/http_result.h"
 #include "consumer/handlers/polling_runner.h"
 
 namespace fencepost::consumer {
@@ -37,6 +39,7 @@ class HttpRunner final : public PollingRunner {
   // The thread's own:
   bool CancelRunning(std::uint64_t id) override;
   void Run();
+  tl::expected<RequestParts, HandlerFailure> PartsOf(const HandlerCall& call);
   void StartWaiting();
   void FinishEnded();
   Nanos Release(std::unordered_map<std::uint64_t, Running>::iterator at);
@@ -49,6 +52,8 @@ class HttpRunner final : public PollingRunner {
   std::unique_ptr<CurlLoop> loop_;
   // The thread's own:
   Evaluator evaluator_;
+  HttpBodyRule body_;
+  HttpResultRule result_;
   std::unordered_map<std::uint64_t, Running> running_;
   std::vector<std::unique_ptr<HttpRequest>> idle_;
 };

@@ -156,10 +156,12 @@ struct JqHandler::Jq {
   jq_state* state;
 };
 
-void WarmUpJq() {
+// libjq and its regular expressions set themselves up at first use, which no two threads may do at
+// once.
+void JqHandler::WarmUp() {
   static std::once_flag once;
   std::call_once(once, [] {
-    const auto handler = JqHandler::Make(R"([match("a")] | {a: tojson, b: now | todate})");
+    const auto handler = Compile(R"([match("a")] | {a: tojson, b: now | todate})", "");
     FENCEPOST_CHECK(handler.has_value(), handler.error().what);
     const TopicPartition where{.topic = "warm-up"};
     Record record;
@@ -169,11 +171,18 @@ void WarmUpJq() {
   });
 }
 
-tl::expected<std::unique_ptr<Handler>, Error> JqHandler::Make(const std::string& program) {
-  const auto error = [](std::string what) {
+tl::expected<std::unique_ptr<Handler>, Error> JqHandler::Make(const std::string& program,
+                                                              std::string_view where) {
+  WarmUp();
+  return Compile(program, where);
+}
+
+tl::expected<std::unique_ptr<Handler>, Error> JqHandler::Compile(const std::string& program,
+                                                                 std::string_view where) {
+  const auto error = [where](std::string what) {
     return tl::unexpected(Error{.code = "bad_program",
                                 .what = "the jq program does not compile: " + std::move(what),
-                                .where = "handler.jq",
+                                .where = std::string(where),
                                 .hint = ""});
   };
   if (program.find('\0') != std::string::npos) return error("it holds a NUL character");

@@ -19,14 +19,12 @@
 
 namespace fencepost::consumer {
 
-// libjq and its regular expressions set themselves up at first use, which no two threads may do at
-// once. Call it before the first JqHandler is made; any thread, any number of times.
-void WarmUpJq();
-
 class JqHandler : public Handler {
  public:
-  // Error: the program does not compile; one line in jq's words.
-  static tl::expected<std::unique_ptr<Handler>, Error> Make(const std::string& program);
+  // Error: the program, which is that of the key `where`, does not compile; one line in jq's words.
+  // Any thread.
+  static tl::expected<std::unique_ptr<Handler>, Error> Make(const std::string& program,
+                                                            std::string_view where = "handler.jq");
   ~JqHandler() override;
   JqHandler(const JqHandler&) = delete;
   JqHandler& operator=(const JqHandler&) = delete;
@@ -35,6 +33,9 @@ class JqHandler : public Handler {
 
  private:
   struct Jq;  // libjq's state
+  static void WarmUp();
+  static tl::expected<std::unique_ptr<Handler>, Error> Compile(const std::string& program,
+                                                               std::string_view where);
 
   JqHandler(std::unique_ptr<Jq> jq, std::string program, std::vector<std::string_view> variables);
   // `now`: what the program's `now` is, in seconds since 1970.

@@ -117,6 +117,65 @@ TEST_F(HttpHandler, TellsAnEmptyBodyFromNoContent) {
   EXPECT_EQ(ValueOf("204"), std::nullopt);
 }
 
+TEST_F(HttpHandler, MergesTheAnswerIntoTheRecord) {
+  const HttpHandlerOptions merge{.result = HttpResult::kMerge, .result_pointer = "/e"};
+  Always({.body = R"({"score":1.50})"}, merge);
+  EXPECT_EQ(ValueOf(R"({"id":9007199254740993 })"),
+            R"({"id":9007199254740993,"e":{"score":1.50} })");
+  const HandlerFailure refused = FailureOf("[]");
+  EXPECT_EQ(refused.error_class, "bad_record");
+  EXPECT_FALSE(refused.asked);
+  EXPECT_EQ(server_->requests().size(), 1u);
+  Always({.status = 204}, merge);
+  EXPECT_EQ(ValueOf("{}"), R"({"e":null})");
+  Always({.body = "<html>the record</html>"}, merge);
+  EXPECT_THAT(Told("{}"), StartsWith("bad_answer, again: the answer is not valid JSON: "));
+}
+
+TEST_F(HttpHandler, KeepsTheRecordWhateverTheAnswerHolds) {
+  const HttpHandlerOptions keep{.result = HttpResult::kKeep};
+  for (const Answer& answer :
+       {Answer{.body = "<html>"}, Answer{.status = 204}, Answer{.body = std::string(17 << 20, 'x')},
+        Answer{.body = "?", .headers = {"Content-Encoding: br"}}}) {
+    Always(answer, keep);
+    EXPECT_EQ(ValueOf("1.50"), "1.50");
+    EXPECT_EQ(ValueOf({.value = std::nullopt}), std::nullopt);
+  }
+  Always({.status = 404, .body = "no such order"}, keep);
+  EXPECT_EQ(Told("1"), "404, for good: HTTP 404: no such order");
+}
+
+TEST_F(HttpHandler, SendsAndMakesWhatJqProgramsSay) {
+  Always({.body = R"([1,2])"}, {.method = "PUT",
+                                .body = HttpBody::kJq,
+                                .body_program = "{id: .order_id}",
+                                .result = HttpResult::kJq,
+                                .result_program = ".record + {n: .answer[]}"});
+  EXPECT_THAT(ResultOf(R"({"order_id":"a"})").value(),
+              ElementsAre(R"({"order_id":"a","n":1})", R"({"order_id":"a","n":2})"));
+  EXPECT_EQ(OnlyRequest().body, R"({"id":"a"})");
+  EXPECT_THAT(OnlyRequest().headers, Contains(Pair("content-type", "application/json")));
+  const HandlerFailure failure = FailureOf("[]");
+  EXPECT_EQ(failure.error_class, "jq");
+  EXPECT_FALSE(failure.asked);
+  EXPECT_EQ(server_->requests().size(), 1u);
+}
+
+TEST_F(HttpHandler, SendsNoBodyWhereNoneIsAskedFor) {
+  Always({.body = "7"}, {.method = "PUT", .body = HttpBody::kNone});
+  EXPECT_EQ(ValueOf("not JSON"), "7");
+  EXPECT_EQ(OnlyRequest().body, "");
+  EXPECT_THAT(OnlyRequest().headers, Contains(Pair("content-length", "0")));
+  EXPECT_THAT(OnlyRequest().headers, Not(Contains(Key("content-type"))));
+}
+
+TEST_F(HttpHandler, StartsWithProgramsThatCompile) {
+  EXPECT_EQ(StartError({.kind = HttpHandlerOptions{.url = "http://a",
+                                                   .body = HttpBody::kJq,
+                                                   .body_program = "nothing"}}),
+            "");
+}
+
 TEST_F(HttpHandler, FailsWithTheStatusAndTheStartOfTheBodyInOneLine) {
   Always({.status = 404, .body = "no\r\n\tsuch \x1b[31morder " + std::string(500, 'x')});
   const HandlerFailure failure = FailureOf("{}");

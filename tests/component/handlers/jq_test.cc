@@ -273,7 +273,6 @@ TEST(JqNumbers, AreFoundWhenADoubleWouldChangeThem) {
 
 // Random spellings: what passes comes out of jq with the value it had, judged in decimals.
 TEST(JqNumbers, ThatPassComeOutOfJqAsTheyWentIn) {
-  WarmUpJq();
   const auto handler = JqHandler::Make(".").value();
   std::mt19937_64 random(1);
   const TopicPartition where{.topic = "t"};

@@ -25,7 +25,7 @@ curl_socket_t TakeSocket(void* socket, curlsocktype, curl_sockaddr*) {
 }
 int IsConnected(void*, curl_socket_t, curlsocktype) { return CURL_SOCKOPT_ALREADY_CONNECTED; }
 
-HandlerResult Answered(std::string_view answer) {
+AnswerBody Answered(std::string_view answer) {
   static const HttpTarget target =
       *HttpTarget::Make({.url = "http://127.0.0.1:1/", .headers = {}}, "orders");
   std::array<int, 2> sockets{};
@@ -47,7 +47,7 @@ HandlerResult Answered(std::string_view answer) {
   request.Begin(call, {});
   const CURLcode code = curl_easy_perform(request.handle());
   FENCEPOST_CHECK(code != CURLE_OPERATION_TIMEDOUT, Shown(answer));
-  HandlerResult result = request.Result(code);
+  AnswerBody result = request.Result(code);
   request.End();
   close(sockets[1]);
   return result;
@@ -59,9 +59,9 @@ void OneInput(std::string_view input) {
   const auto wait = ParseRetryAfter(std::string(Parts(input).Line()), Millis(1'700'000'000'000));
   FENCEPOST_CHECK(!wait || (*wait >= Millis(0) && *wait <= std::chrono::hours(366 * 24)),
                   Shown(input));
-  const HandlerResult result = Answered(input.substr(0, kMostBytes));
+  const AnswerBody result = Answered(input.substr(0, kMostBytes));
   if (result) {
-    FENCEPOST_CHECK(result->size() == 1 && input.starts_with("HTTP/"), Shown(input));
+    FENCEPOST_CHECK(input.starts_with("HTTP/"), Shown(input));
     return;
   }
   const HandlerFailure& failure = result.error();

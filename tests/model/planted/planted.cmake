@@ -250,6 +250,9 @@ caught_by(reply_to_another_record_counts component/handlers
   ExecHandler.RefusesAReplyToAnotherRecord)
 caught_by(line_from_before_is_the_reply component/handlers
   WholeAndPart/ExecHandlerLate.TextIsNotTakenForTheReplyToTheNextRecord/0)
+caught_by(answer_replaces_the_record unit/handlers
+  HttpResult.IsWhatTheAnswerMakesOfTheRecord)
+caught_by(bad_answer_counts unit/handlers HttpResult.IsWhatTheAnswerMakesOfTheRecord)
 caught_by(jq_may_change_numbers component/handlers
   JqRunner.RefusesANumberThatItWouldChangeOnlyWhereTheResultDependsOnIt)
 caught_by(replay_of_what_took_effect unit/cli Replay.OfWhatTookEffectMeanwhileIsRefused)

@@ -15,6 +15,7 @@
 #include "consumer/handlers/exec/exec_protocol.h"
 #include "consumer/handlers/http/http_answer.h"
 #include "consumer/handlers/http/http_request.h"
+#include "consumer/handlers/http/http_result.h"
 #include "consumer/handlers/jq/jq_handler.h"
 #include "consumer/handlers/take_handler.h"
 #include "consumer/json/json_digest.h"
@@ -243,7 +244,7 @@ std::string ForHttp(std::string_view text) {
   const auto target = HttpTarget::Make(
       {.url = "http://a/", .headers = {{"content-type", "Application/X+JSON; q=1"}}}, "orders");
   Evaluator evaluator;
-  const auto parts = target->PartsOf(CallWith(text), evaluator);
+  const auto parts = target->PartsOf(CallWith(text), std::string(text), evaluator);
   if (parts) return Column(WithValue(text), "json:/a", nullptr);
   EXPECT_EQ(parts.error().error_class, "bad_record");
   EXPECT_FALSE(parts.error().retry);
@@ -273,9 +274,19 @@ std::string AsTree(std::string_view text) {
 }
 
 std::string OfHttp(std::string_view text) {
-  const auto values = ResultOf({}, {.status = 200, .body = std::string(text)}).value();
-  const std::optional<std::string_view> answer = values.front();
+  const auto body = BodyOf({}, {.status = 200, .body = std::string(text)}).value();
+  const std::optional<std::string_view> answer = body;
   return Column({}, "json:/a", &answer);
+}
+
+// With an answer merged into it.
+std::string ForMerge(std::string_view text) {
+  static HttpResultRule rule =
+      HttpResultRule::Make({.result = HttpResult::kMerge, .result_pointer = "/m"}).value();
+  const auto made = rule.Apply(CallWith(text), "{}");
+  if (made) return Column(WithValue(made->front().value()), "json:/a", nullptr);
+  EXPECT_EQ(made.error().error_class, "bad_record") << text;
+  return made.error().shown.substr(0, made.error().shown.rfind(" ("));
 }
 
 const Way kWays[] = {
@@ -292,7 +303,8 @@ const Way kWays[] = {
     {"exec", ForExec},
     {"exec's reply", OfExec},
     {"http", ForHttp},
-    {"http's answer", OfHttp}};
+    {"http's answer", OfHttp},
+    {"merge", ForMerge}};
 
 TEST(OneDocument, WhatIsNotOneIsBadInEveryWayAndSaysWhy) {
   for (const Verdict& bad : kBad) {
