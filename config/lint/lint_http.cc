@@ -1,6 +1,7 @@
-// handler.http: its templates.
+// handler.http: its templates, its body.
 #include <algorithm>
 #include <array>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -72,10 +73,21 @@ void LintHeader(const Text& header, Findings& findings) {
                    path);
 }
 
+void LintBody(const Values& values, Findings& findings) {
+  constexpr std::string_view kBody = "handler.http.body";
+  const auto* const http =
+      std::get_if<consumer::HttpHandlerOptions>(&values.options().handler.kind);
+  if (http == nullptr || http->method != "GET" || http->body == consumer::HttpBody::kNone) return;
+  if (values.Find(kBody) == nullptr && !values.Given("handler.http.body.jq")) return;
+  findings.Error(values.ValuePlace(kBody), "handler",
+                 "{}: a GET request has none; leave it out, or take another method", kBody);
+}
+
 }  // namespace
 
 void LintHttp(const Values& values, Findings& findings) {
   LintUrl(values, findings);
+  LintBody(values, findings);
   for (const Text& header : values.Texts(kHeaders)) LintHeader(header, findings);
 }
 

@@ -60,7 +60,14 @@ bool IsNumber(Type type) {
          type == Type::kDuration || type == Type::kSize;
 }
 
-std::string ChoicesText(const Key& key) { return fmt::format("{}", fmt::join(key.choices, " | ")); }
+std::string ChoicesText(const Key& key) {
+  std::string text = fmt::format("{}", fmt::join(key.choices, " | "));
+  if (!key.or_section) return text;
+  for (const std::string_view name : ChildrenOf(key.path)) {
+    text += fmt::format(" | {{{}: …}}", name);
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -127,11 +134,16 @@ class Reader {
       Keep(key, value);
     } else if (value.kind == Node::Kind::kNull) {
       findings_.Error(key_node.at, "type", "{} has no value", key.path);
+    } else if (key.or_section && value.kind == Node::Kind::kMap) {
+      ReadOneKeyOf(key, key_node, value);
     } else if (const bool selectors = key.or_selectors && value.kind == Node::Kind::kList;
                value.kind != KindFor(key.type) && !selectors &&
                !(key.by_commas && value.kind == Node::Kind::kScalar)) {
       findings_.Error(value.at, "type", "{} needs {}{}, here is {}", key.path,
-                      KindText(KindFor(key.type)), key.or_selectors ? " or a list" : "",
+                      KindText(KindFor(key.type)),
+                      key.or_selectors ? " or a list"
+                      : key.or_section ? " or a map"
+                                       : "",
                       KindText(value.kind));
     } else if (key.type == Type::kSection) {
       ReadSection(key.path, value, key_node.at);
@@ -146,6 +158,12 @@ class Reader {
     } else {
       ReadScalar(key, value);
     }
+  }
+
+  void ReadOneKeyOf(const Key& key, const Node& key_node, const Node& map) {
+    if (map.entries.size() == 1) return ReadSection(key.path, map, key_node.at);
+    findings_.Error(map.at, "type", "{} needs one of {}, here is a map of {}", key.path,
+                    ChoicesText(key), map.entries.size());
   }
 
   void Keep(const Key& key, const Node& value) {
@@ -359,69 +377,11 @@ class Reader {
   Values values_;
 };
 
-Place Values::KeyPlace(std::string_view path) const {
-  for (;; path = ParentOf(path)) {
-    const auto found = places_.find(path);
-    if (found != places_.end()) return found->second;
-    FENCEPOST_CHECK(!path.empty(), "the file itself has a place");
-  }
-}
-
-std::map<std::string, Place, std::less<>> Values::Places() const {
-  auto places = places_;
-  for (auto& [path, place] : places) place = ValuePlace(path);
-  return places;
-}
-
-Place Values::ValuePlace(std::string_view path) const {
-  const Entry* entry = Find(path);
-  return entry != nullptr && !entry->texts.empty() ? entry->texts.front().at : KeyPlace(path);
-}
-
-const Entry* Values::Find(std::string_view path) const {
-  const Entry* entry = FindPart(path);
-  return entry != nullptr && entry->complete ? entry : nullptr;
-}
-
-const Entry* Values::FindPart(std::string_view path) const {
-  const auto found = entries_.find(path);
-  return found == entries_.end() ? nullptr : &found->second;
-}
-
-std::span<const Text> Values::Texts(std::string_view path) const {
-  const Entry* entry = FindPart(path);
-  return entry == nullptr ? std::span<const Text>() : entry->texts;
-}
-
-const consumer::Selector* Values::FindSelector(std::string_view path) const {
-  const Entry* entry = Find(path);
-  return entry == nullptr ? nullptr : &entry->texts.front().selector;
-}
-
-std::string Values::String(std::string_view path) const {
-  if (const Entry* entry = Find(path)) return entry->texts.front().value;
-  const Key* key = FindKey(path);
-  FENCEPOST_CHECK(key != nullptr, path);
-  return std::string(key->default_value);
-}
-
 std::int64_t Values::Number(std::string_view path) const {
   if (const Entry* entry = Find(path)) return entry->number;
   const Key* key = FindKey(path);
   FENCEPOST_CHECK(key != nullptr && IsNumber(key->type), path);
   return key->default_value.empty() ? 0 : KnownNumber(*key, key->default_value);
-}
-
-std::vector<consumer::Selector> Values::Selectors(std::string_view path) const {
-  std::vector<consumer::Selector> selectors;
-  for (const Text& text : Texts(path)) selectors.push_back(text.selector);
-  return selectors;
-}
-
-std::vector<std::string> Values::Strings(std::string_view path) const {
-  std::vector<std::string> strings;
-  for (const Text& text : Texts(path)) strings.push_back(text.value);
-  return strings;
 }
 
 Values ReadTree(const Node& root, const Environment& environment, Findings& findings) {

@@ -7,6 +7,7 @@
 
 #include "config/text/scalar.h"
 #include "consumer/outputs/ledger/ledger.h"
+#include "consumer/pipeline/options.h"
 #include "locking/redis/address.h"
 
 namespace fencepost::config {
@@ -202,6 +203,12 @@ std::string CheckErrorClass(std::string_view text) {
 
 std::string CheckWord(std::string_view text) {
   return IsWord(text) ? "" : "is not a word of a-z and _, such as id_conflict";
+}
+
+std::string CheckPart(std::string_view text) {
+  const bool good = !text.empty() && consumer::Selector::Parse(fmt::format("json:{}", text));
+  return good ? ""
+              : "is no JSON pointer of a part, such as /enriched; in a name ~ is ~0 and / is ~1";
 }
 
 std::string Redacted(std::string (*check)(std::string_view), const std::string& text) {

@@ -29,6 +29,7 @@ std::string CheckHttpHeader(std::string_view text);    // the name of one (RFC 9
 std::string CheckStatus(std::string_view text);        // 404 or 4xx
 std::string CheckErrorClass(std::string_view text);    // a status, or a word
 std::string CheckWord(std::string_view text);          // a-z and _
+std::string CheckPart(std::string_view text);  // the pointer (RFC 6901) of a part of a value
 
 // Of SASL_SSL://HOST:PORT: SASL_SSL, also where it is in small letters. Empty: there is none.
 std::string_view BrokerProtocol(std::string_view text);

@@ -70,9 +70,14 @@ Json MapOf(Json values) {
 
 Json SectionOf(std::string_view path);
 
+Json OneKeyOf(Json section) {
+  section["minProperties"] = section["maxProperties"] = 1;
+  return section;
+}
+
 Json Section(const Key& key) {
   Json schema = SectionOf(key.path);
-  if (key.one_child) schema["minProperties"] = schema["maxProperties"] = 1;
+  if (key.one_child) schema = OneKeyOf(std::move(schema));
   for (const auto& way : key.ways) {
     Json required = Json::array();
     for (const std::string_view name : way) required.push_back(name);
@@ -160,10 +165,12 @@ Json SectionOf(std::string_view path) {
     const std::string name(NameOf(key.path));
     Json property{{"description", Description(key)}};
     Json form = Form(key);
-    if (key.or_selectors) {
+    const auto or_also = [&form](Json other) {
       if (!form.contains("anyOf")) form = {{"anyOf", Json::array({std::move(form)})}};
-      form["anyOf"].push_back(ListOf(key, Reference("selector")));
-    }
+      form["anyOf"].push_back(std::move(other));
+    };
+    if (key.or_selectors) or_also(ListOf(key, Reference("selector")));
+    if (key.or_section) or_also(OneKeyOf(SectionOf(key.path)));
     property.update(form);
     if (!key.default_value.empty() && key.default_words.empty()) property["default"] = Default(key);
     properties[name] = std::move(property);

@@ -38,6 +38,18 @@ Target Whole(Member Kind::*member) {
   return target;
 }
 
+// A key of a section in the place of a word (or_section): with it, `form` is `chosen`.
+template <typename Form>
+Target InPlaceOfWord(std::string HttpHandlerOptions::*text, Form HttpHandlerOptions::*form,
+                     Form chosen) {
+  Target target = At(kHttp, text);
+  target.store = [=, store = target.store](const Given& given, PipelineOptions& o) {
+    if (auto* const http = kHttp(o)) http->*form = chosen;
+    store(given, o);
+  };
+  return target;
+}
+
 // What `convert` says of the columns, which come first.
 template <typename Output>
 Target Conversions() {
@@ -84,6 +96,36 @@ std::vector<Key> HttpKeys() {
            "alone (`header:NAME`, `json:/POINTER`, `key:/POINTER`). With `?` a header is left out "
            "where nothing is found. `{{` is a brace.",
            {.check = CheckHttpHeader, .secret = true}),
+      http("body",
+           OneOf<HttpBody>({{"value", HttpBody::kValue}, {"none", HttpBody::kNone}}, kHttp,
+                           &HttpHandlerOptions::body),
+           "What a request carries: the record's `value`, or `none`. GET has no body.",
+           {.or_section = true}),
+      http("body.jq",
+           InPlaceOfWord(&HttpHandlerOptions::body_program, &HttpHandlerOptions::body,
+                         HttpBody::kJq),
+           "The one result of a program, as of `handler.jq`; with none or several the record is "
+           "bad.",
+           {.lines = true}),
+      http(
+          "result",
+          OneOf<HttpResult>({{"replace", HttpResult::kReplace}, {"keep", HttpResult::kKeep}}, kHttp,
+                            &HttpHandlerOptions::result),
+          "What an answer makes of the record. `replace`: its body is the value. `keep`: the value "
+          "stays, and the body is not read.",
+          {.or_section = true}),
+      http("result.merge_into",
+           InPlaceOfWord(&HttpHandlerOptions::result_pointer, &HttpHandlerOptions::result,
+                         HttpResult::kMerge),
+           "`/POINTER` in the record's value where the body, which is JSON, is put; all other "
+           "bytes stay. Missing objects are made.",
+           {.check = CheckPart}),
+      http("result.jq",
+           InPlaceOfWord(&HttpHandlerOptions::result_program, &HttpHandlerOptions::result,
+                         HttpResult::kJq),
+           "The results of a program on `{\"record\": VALUE, \"answer\": BODY}`, as of "
+           "`handler.jq`.",
+           {.lines = true}),
       http("success", &HttpHandlerOptions::success,
            "Statuses that count as an answer: `200`, `2xx`.",
            {.default_words = "`[2xx]`", .check = CheckStatus, .by_commas = true}),

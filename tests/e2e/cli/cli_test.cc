@@ -99,6 +99,25 @@ TEST(Lint, AndRunAndTestCompileTheProgramOfJq) {
   }
 }
 
+TEST(Lint, NamesTheProgramOfAnHttpHandlerThatDoesNotCompile) {
+  const TempDir folder;
+  for (const char* key : {"body", "result"}) {
+    const std::string text =
+        GoodText() + fmt::format(
+                         "handler:\n  http:\n    url: http://a\n    idempotent: true\n"
+                         "    {}: {{jq: nothing}}\n",
+                         key);
+    const std::string bad = folder.Write("bad.yaml", text);
+    const Finished refused = Fencepost({"lint", bad});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.output, HasSubstr(fmt::format(
+                                    "{}:{}:{}: error: handler.http.{}.jq: the jq program does not "
+                                    "compile: nothing/0 is not defined",
+                                    bad, std::count(text.begin(), text.end(), '\n'),
+                                    std::string_view(key).size() + 12, key)));
+  }
+}
+
 TEST(RunCommand, RefusesAWorkersNameThatNoLedgerTakes) {
   const TempDir folder;
   const std::string file = folder.Write("one.yaml", GoodText());

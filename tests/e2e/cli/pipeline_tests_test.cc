@@ -1,7 +1,9 @@
 // fencepost test: the tests: of a pipeline file, as a user runs them.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <map>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -70,6 +72,28 @@ TEST(PipelineTests, RunWithEveryDatabase) {
     expect: {rows: [{order_id: a, price: 7}]}
 )")});
     EXPECT_EQ(run.exit_code, 0) << other << run.output << run.error_output;
+  }
+}
+
+TEST(PipelineTests, ShowWhatTheAnswerMakesOfTheRecord) {
+  const std::string idempotent = "idempotent: true}}";
+  const std::string columns = "columns: {order_id: record_id, price: json:/price}";
+  for (const auto& [keys, stub, row] : std::vector<std::array<std::string, 3>>{
+           {"result: {merge_into: /e}", "{body: {price: 7.50}}",
+            R"({all: '{"order_id":"a","n":1.0,"e":{"price":7.50}}'})"},
+           {"result: keep", "{status: 204}", R"({all: '{"order_id":"a","n":1.0}'})"},
+           {"body: {jq: .n}, result: {jq: '{p: .answer, n: .record.n}'}", "{body: \"7\"}",
+            R"({all: '{"p":7,"n":1.0}'})"}}) {
+    std::string text = kPipeline;
+    text.replace(text.find(idempotent), idempotent.size(), "idempotent: true, " + keys + "}}");
+    text.replace(text.find(columns), columns.size(), "columns: {all: value}");
+    const TempDir folder;
+    const Finished run = RunFile({folder.Write(
+        "orders.yaml",
+        fmt::format("{}  - name: a row\n    given: [{{value: {{order_id: a, n: 1.0}}}}]\n"
+                    "    http: [{}]\n    expect: {{rows: [{}]}}\n",
+                    text, stub, row))});
+    EXPECT_EQ(run.exit_code, 0) << keys << run.output << run.error_output;
   }
 }
 

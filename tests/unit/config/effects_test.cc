@@ -58,6 +58,36 @@ handler:
   EXPECT_TRUE(o.handler.idempotent);
 }
 
+TEST(Handler, OfHttpHasABodyAndAResultAsAWordOrAMapOfOneKey) {
+  using consumer::HttpBody;
+  using consumer::HttpResult;
+  struct Row {
+    const char* keys;
+    HttpBody body = HttpBody::kValue;
+    HttpResult result = HttpResult::kReplace;
+    std::string body_program, pointer, result_program;
+  };
+  for (const Row& row : {
+           Row{""},
+           Row{"body: value, result: replace"},
+           Row{"body: none, result: keep", HttpBody::kNone, HttpResult::kKeep},
+           Row{"body: {jq: \"{id: .id, amount}\"}", HttpBody::kJq, HttpResult::kReplace,
+               "{id: .id, amount}"},
+           Row{"result: {merge_into: /a~1b}", HttpBody::kValue, HttpResult::kMerge, "", "/a~1b"},
+           Row{"result: {jq: .answer}", HttpBody::kValue, HttpResult::kJq, "", "", ".answer"},
+           Row{"method: GET, body: none", HttpBody::kNone},
+       }) {
+    const auto o =
+        With(fmt::format("{}handler: {{http: {{url: \"http://pay\", {}}}}}\n", kStdout, row.keys));
+    const auto& http = std::get<consumer::HttpHandlerOptions>(o.handler.kind);
+    EXPECT_EQ(http.body, row.body) << row.keys;
+    EXPECT_EQ(http.result, row.result) << row.keys;
+    EXPECT_EQ(http.body_program, row.body_program);
+    EXPECT_EQ(http.result_pointer, row.pointer);
+    EXPECT_EQ(http.result_program, row.result_program);
+  }
+}
+
 TEST(Handler, OfHttpHasTheClassesThatTheReferenceNames) {
   const auto o = With(std::string(kStdout) + "handler: {http: {url: \"http://pay\"}}\n");
   const auto& http = std::get<consumer::HttpHandlerOptions>(o.handler.kind);

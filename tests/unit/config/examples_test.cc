@@ -67,7 +67,10 @@ TEST(Examples, HaveNamesOfTheirOwn) {
 nlohmann::json SchemaOf(nlohmann::json at, std::string_view path) {
   while (!path.empty()) {
     const std::size_t dot = std::min(path.find('.'), path.size());
-    const nlohmann::json section = at.contains("items") ? at["items"] : at;
+    nlohmann::json section = at.contains("items") ? at["items"] : at;
+    for (const auto& form : at.value("anyOf", nlohmann::json::array())) {
+      if (form.contains("properties")) section = form;  // or a word
+    }
     at = section.value("properties", nlohmann::json::object())
              .value(std::string(path.substr(0, dot)), nlohmann::json());
     path.remove_prefix(std::min(dot + 1, path.size()));
@@ -121,17 +124,21 @@ TEST(JsonSchema, TakesVariablesAnywhereAndRefusesWhatLintRefuses) {
   const testing::TempDir folder;
   const std::string good = folder.Write(
       "good.yaml", std::string(kPipeline) +
-                       "processing: {concurrency: \"${N}\", timeout: \"${T}\", order: \"${O}\"}\n");
+                       "processing: {concurrency: \"${N}\", timeout: \"${T}\", order: \"${O}\"}\n"
+                       "handler: {http: {url: \"http://a\", body: none, result: {jq: .}}}\n");
   EXPECT_EQ(Validate(folder, {good}), "");
   const std::string bad =
       folder.Write("bad.yaml", std::string(kPipeline) +
                                    "nam: x\nprocessing: {concurrency: 0, timeout: 5, order: keys}\n"
-                                   "handler: {jq: ., exec: {command: [a]}}\n"
+                                   "handler: {jq: ., exec: {command: [a]}, http: {url: a, "
+                                   "body: {}, result: {jq: ., merge_into: /a}}}\n"
                                    "dead_letter: {}\ntests: [{name: a}]\n");
   EXPECT_EQ(Validate(folder, {bad}),
             ": additionalProperties\n"
             "dead_letter: required\n"
             "handler: maxProperties\n"
+            "handler.http.body: anyOf\n"
+            "handler.http.result: anyOf\n"
             "processing.concurrency: anyOf\n"
             "processing.order: anyOf\n"
             "processing.timeout: type\n"

@@ -102,7 +102,8 @@ std::string TypeText(const Key& key) {
 }
 
 std::string TypesText(const Key& key) {
-  return TypeText(key) + (key.or_selectors ? ", or a list of selectors" : "");
+  return TypeText(key) + (key.or_selectors ? ", or a list of selectors" : "") +
+         (key.or_section ? ", or one of its keys" : "");
 }
 
 std::string DefaultText(const Key& key) {
