@@ -11,7 +11,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   flow.on_bad_record = options.on_bad_record;
   flow.finality = FinalityOf(options.output);
   flow.handler = options.handler;
-  if (options.handler.outside()) flow.required = RequiredPartsOf(options.output);
+  if (options.handler.outside()) flow.required = RequiredPartsOf(options.output, options.handler);
   flow.tuning = TuningOf(options);
   flow.handler_timeout = options.processing.timeout;
   flow.dead_letters = options.dead_letter.has_value();

@@ -12,9 +12,38 @@ namespace {
 
 using Kind = Selector::Kind;
 
+const HttpHandlerOptions* WithResult(const HandlerOptions& handler, HttpResult result) {
+  const auto* const http = std::get_if<HttpHandlerOptions>(&handler.kind);
+  return http != nullptr && http->result == result ? http : nullptr;
+}
+
+// The output's value is null where the record's own is, and else none of it is lost.
+bool ValueStays(const HandlerOptions& handler) {
+  return WithResult(handler, HttpResult::kKeep) != nullptr ||
+         WithResult(handler, HttpResult::kMerge) != nullptr;
+}
+
+// Two pointers, of which the first leads to a part of what the second leads to, or to the same.
+bool Within(std::string_view inner, std::string_view outer) {
+  return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '/');
+}
+
+// What `json:` finds is of the record itself.
+bool IsOwn(const std::string& pointer, const HandlerOptions& handler) {
+  if (WithResult(handler, HttpResult::kKeep) != nullptr) return true;
+  const auto* const merges = WithResult(handler, HttpResult::kMerge);
+  return merges != nullptr && !Within(pointer, merges->result_pointer) &&
+         !Within(merges->result_pointer, pointer);
+}
+
 // Some records lack it, and the handler has no say in that.
-bool MayBeMissing(const RequiredPart& part) {
+bool MayBeMissing(const RequiredPart& part, const HandlerOptions& handler) {
   switch (part.selector.kind) {
+    case Kind::kJson:
+      return IsOwn(part.selector.argument, handler);
+    case Kind::kValue:
+      if (!ValueStays(handler)) return false;
+      [[fallthrough]];
     case Kind::kKey:
     case Kind::kTimestamp:
     case Kind::kHeader:
@@ -27,16 +56,19 @@ bool MayBeMissing(const RequiredPart& part) {
   }
 }
 
-std::vector<RequiredPart> PartsOfRows(const std::vector<Column>& columns, const RowRules& rules) {
+std::vector<RequiredPart> PartsOfRows(const std::vector<Column>& columns, const RowRules& rules,
+                                      const HandlerOptions& handler) {
   std::vector<RequiredPart> parts;
-  if (rules.on_null_value == OnNull::kSkip) return parts;
   const auto add = [&](const std::string& name, const Selector& selector) {
     const bool key = std::ranges::find(rules.key, name) != rules.key.end();
     const bool deletes = key || name == rules.fence_column;
-    if (rules.on_null_value == OnNull::kDelete && !deletes) return;
+    const bool of_values = rules.on_null_value == OnNull::kSkip ||
+                           (rules.on_null_value == OnNull::kDelete && !deletes);
+    if (of_values && !ValueStays(handler)) return;
     parts.push_back({.name = "column " + name,
                      .selector = selector,
-                     .names_a_row = key && rules.on_conflict == OnConflict::kUpdate});
+                     .names_a_row = key && rules.on_conflict == OnConflict::kUpdate,
+                     .of_values = of_values});
   };
   for (const Column& column : columns) add(column.name, column.selector);
   if (rules.fence_by) add(rules.fence_column, *rules.fence_by);
@@ -49,16 +81,16 @@ std::vector<RequiredPart> PartsOfTopic(const KafkaOutputOptions& kafka) {
   return parts;
 }
 
-std::vector<RequiredPart> AllParts(const OutputOptions& output) {
+std::vector<RequiredPart> AllParts(const OutputOptions& output, const HandlerOptions& handler) {
   return std::visit(
-      [](const auto& kind) -> std::vector<RequiredPart> {
+      [&](const auto& kind) -> std::vector<RequiredPart> {
         std::vector<RequiredPart> parts;
         if constexpr (requires { kind.headers; }) {
           return PartsOfTopic(kind);
         } else if constexpr (requires { kind.rules; }) {
-          parts = PartsOfRows(kind.columns, kind.rules);
+          parts = PartsOfRows(kind.columns, kind.rules, handler);
         } else if constexpr (requires { kind.columns; }) {
-          parts = PartsOfRows(kind.columns, {});
+          parts = PartsOfRows(kind.columns, {}, handler);
         }
         if constexpr (requires { kind.args; }) {
           for (const Selector& arg : kind.args) {
@@ -72,9 +104,10 @@ std::vector<RequiredPart> AllParts(const OutputOptions& output) {
 
 }  // namespace
 
-std::vector<RequiredPart> RequiredPartsOf(const OutputOptions& output) {
-  std::vector<RequiredPart> parts = AllParts(output);
-  std::erase_if(parts, [](const RequiredPart& part) { return !MayBeMissing(part); });
+std::vector<RequiredPart> RequiredPartsOf(const OutputOptions& output,
+                                          const HandlerOptions& handler) {
+  std::vector<RequiredPart> parts = AllParts(output, handler);
+  std::erase_if(parts, [&](const RequiredPart& part) { return !MayBeMissing(part, handler); });
   return parts;
 }
 
@@ -84,6 +117,7 @@ std::string MissingPart(const std::vector<RequiredPart>& parts, const RecordCont
   evaluator.Begin(context);
   std::string text;
   for (const RequiredPart& part : parts) {
+    if (part.of_values && !context.record->value) continue;
     text.clear();
     const auto found = evaluator.Append(part.selector, text);
     if (found && (*found || !part.names_a_row)) continue;

@@ -69,7 +69,7 @@ std::vector<consumer::Column> ColumnsOf(const consumer::OutputOptions& output) {
 std::string WhyNoRow(const PipelineOptions& options, const consumer::WriteItem& item) {
   if (options.handler.outside() || FinalityOf(options.output) == consumer::Finality::kTransaction) {
     consumer::Evaluator evaluator;
-    return MissingPart(consumer::RequiredPartsOf(options.output),
+    return MissingPart(consumer::RequiredPartsOf(options.output, options.handler),
                        {.record = item.record, .where = item.where, .origin = item.origin},
                        evaluator);
   }

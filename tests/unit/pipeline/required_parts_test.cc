@@ -55,7 +55,13 @@ TEST(RequiredParts, AreKnownToBeMissingBeforeTheHandlerIsCalled) {
     OutputOptions output;
     const Record* record;
     const char* missing;
+    HandlerOptions handler{};
   };
+  const auto by = [](HttpResult result, const char* pointer = "") {
+    return HandlerOptions{HttpHandlerOptions{.result = result, .result_pointer = pointer}};
+  };
+  const HandlerOptions keep = by(HttpResult::kKeep);
+  const HandlerOptions merge = by(HttpResult::kMerge, "/e/f");
   const Row rows[] = {
       {Table("key"), &bare, "column x from key: key finds nothing in the record"},
       {Table("key"), &keyed, ""},
@@ -98,13 +104,39 @@ TEST(RequiredParts, AreKnownToBeMissingBeforeTheHandlerIsCalled) {
       {StdoutOptions{.columns = Columns({{"x", "header:h"}})}, &bare,
        "column x from header:h: header:h finds nothing in the record"},
       {FileOptions{.path = "f", .columns = {}}, &bare, ""},
+      // The value is known where the answer leaves it as it is.
+      {Table("json:/b"), &bare, "column x from json:/b: json:/b finds nothing in the value", keep},
+      {Table("json:/b?"), &bare, "", keep},
+      {Table("json:/a"), &bare, "", keep},
+      {Table("json:/null", updates), &bare, "column x from json:/null: a key cannot be null", keep},
+      {Table("value"), &bare, "", keep},
+      {Table("value"), &tombstone, "column x from value: value finds nothing in the record", keep},
+      {Table("json:/b", skips), &bare, "column x from json:/b: json:/b finds nothing in the value",
+       keep},
+      {Table("json:/b", skips), &tombstone, "", keep},
+      {Table("json:/b", deletes), &bare,
+       "column x from json:/b: json:/b finds nothing in the value", keep},
+      {Table("json:/b", deletes), &tombstone, "", keep},
+      {Table("key", skips), &bare, "column x from key: key finds nothing in the record", keep},
+      {Table("json:/b"), &bare, "column x from json:/b: json:/b finds nothing in the value", merge},
+      {Table("json:/ea"), &bare, "column x from json:/ea: json:/ea finds nothing in the value",
+       merge},
+      {Table("json:/e/g"), &bare, "column x from json:/e/g: json:/e/g finds nothing in the value",
+       merge},
+      {Table("json:/e"), &bare, "", merge},
+      {Table("json:/e/f"), &bare, "", merge},
+      {Table("json:/e/f/g"), &bare, "", merge},
+      {Table("json:"), &bare, "", merge},
+      {Table("json:/b"), &bare, "", by(HttpResult::kReplace)},
+      {Table("json:/b"), &bare, "", by(HttpResult::kJq)},
+      {Table("json:/b", skips), &bare, "", by(HttpResult::kJq)},
   };
   Evaluator evaluator;
   const TopicPartition where{"orders", 0};
   for (const Row& row : rows) {
     SCOPED_TRACE("row " + std::to_string(&row - rows));
-    EXPECT_EQ(MissingPart(RequiredPartsOf(row.output), {.record = row.record, .where = &where},
-                          evaluator),
+    EXPECT_EQ(MissingPart(RequiredPartsOf(row.output, row.handler),
+                          {.record = row.record, .where = &where}, evaluator),
               row.missing);
   }
 }
