@@ -22,6 +22,16 @@ bool CallIsOutBehind(const InFlight& in) {
   return at != nullptr;
 }
 
+std::size_t RecordsOfARequest(const HandlerOptions& handler) {
+  int records = 1;
+  if (const auto* http = std::get_if<HttpHandlerOptions>(&handler.kind)) {
+    records = http->batch.max_records;
+  } else if (const auto* exec = std::get_if<ExecHandlerOptions>(&handler.kind)) {
+    records = exec->batch.max_records;
+  }
+  return static_cast<std::size_t>(std::max(records, 1));
+}
+
 }  // namespace
 
 HandlerCalls::HandlerCalls(const FlowOptions& options, const Tuning& tuning, RecordLocks* locks,
@@ -36,19 +46,17 @@ HandlerCalls::HandlerCalls(const FlowOptions& options, const Tuning& tuning, Rec
       random_(random),
       observer_(observer),
       actions_(actions),
-      circuit_(tuning.retry.attempts),
-      rate_limit_(tuning.calls_per_second) {}
+      circuit_(tuning.retry.attempts) {}
 
-void HandlerCalls::OnTuned() {
-  rate_limit_.Set(tuning_.calls_per_second);
-  circuit_.SetFailuresToOpen(tuning_.retry.attempts);
-}
+void HandlerCalls::OnTuned() { circuit_.SetFailuresToOpen(tuning_.retry.attempts); }
 
 // What calls will make has no size yet: each is expected to make about what the largest of the last
 // ones did. While memory is full, only what comes next in its chain is handled, one at a time, and
 // only when no write is under way or possible that would give room.
 bool HandlerCalls::MayCall(bool writes_idle) const {
-  if (out_.size() >= static_cast<std::size_t>(tuning_.concurrency)) return false;
+  // The runner makes so many requests at a time, each with as many of the calls.
+  const auto requests = static_cast<std::size_t>(tuning_.concurrency);
+  if (out_.size() >= requests * RecordsOfARequest(options_.handler)) return false;
   const std::uint64_t expected = backpressure_->bytes() + (out_.size() + 1) * expected_values_;
   return expected <= options_.max_in_flight_bytes || (out_.empty() && writes_idle);
 }
@@ -80,9 +88,8 @@ InFlight* HandlerCalls::NextToCall(bool writes_idle, Now now) {
 void HandlerCalls::Start(bool writes_idle, Now now) {
   call_at_ = Instant::max();
   while (!waiting_.empty()) {
-    const Instant may = std::max(circuit_.NextCall(), rate_limit_.NextCall());
-    if (now.boot < may) {
-      call_at_ = may;
+    if (now.boot < circuit_.NextCall()) {
+      call_at_ = circuit_.NextCall();
       return;
     }
     InFlight* next = NextToCall(writes_idle, now);
@@ -91,7 +98,6 @@ void HandlerCalls::Start(bool writes_idle, Now now) {
     in.BecomeHandling(next_call_++);
     out_.emplace(in.call, &in);
     circuit_.OnCall(in.call);
-    rate_limit_.OnCall(now.boot);
     locks_->SetPhase(in, locking::Phase::kHandling);
     actions_->calls.push_back({.id = in.call,
                                .record = in.record,
@@ -99,7 +105,8 @@ void HandlerCalls::Start(bool writes_idle, Now now) {
                                .record_id = in.identity.id,
                                .token = TokenOf(in).value(),
                                .attempt = in.attempts,
-                               .timeout = options_.handler_timeout});
+                               .timeout = options_.handler_timeout,
+                               .alone = in.call_alone || circuit_.open()});
   }
 }
 
@@ -142,26 +149,39 @@ bool HandlerCalls::Believed() {
 }
 
 bool HandlerCalls::LongEnough(const InFlight& in) const {
-  return in.attempts >= tuning_.retry.attempts && in.failing.alone >= tuning_.retry.give_up_after;
+  const int own = in.attempts - in.failing.shared;
+  return own >= tuning_.retry.attempts && in.failing.alone >= tuning_.retry.give_up_after;
+}
+
+// One of the others of the request may be to blame: from now on it goes alone, and what fails then
+// is its own.
+bool HandlerCalls::GoesAlone(InFlight& in, const HandlerFailure& failure) {
+  if (!failure.shared) return false;
+  in.failing.why = failure.error_class;
+  ++in.failing.shared;
+  const bool of_service = !failure.reached || SaysUnavailable(failure);
+  return !of_service && !std::exchange(in.call_alone, true);
 }
 
 bool HandlerCalls::OnFailed(InFlight& in, const HandlerFailure& failure, std::uint64_t call,
                             bool probe, Now now) {
-  const bool refused = !MayRetry(options_.handler, tuning_.retry, failure);
+  if (GoesAlone(in, failure) && !probe) return true;
+  const bool refused = !failure.shared && !MayRetry(options_.handler, tuning_.retry, failure);
   if (refused && Believed()) {
     if (failure.asked) OnHandlerWorks(call, now);  // it did answer
     return false;
   }
   const bool was_open = circuit_.open();
   const Nanos open = circuit_.OpenFor(now.boot);
+  const bool nobody = failure.shared || SaysUnavailable(failure);
   Says says = refused                    ? Says::kRefusesAll
               : !failure.reached         ? Says::kIsAway
-              : SaysUnavailable(failure) ? Says::kServesNobody
+              : nobody                   ? Says::kServesNobody
               : LongEnough(in) && Full() ? Says::kRefusesAll
                                          : Says::kNothing;
   in.failing.why = failure.error_class;
   circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failing, call, says, now.boot);
-  const bool blames = failure.reached && !IsAboutTheCaller(failure.error_class);
+  const bool blames = failure.reached && !failure.shared && !IsAboutTheCaller(failure.error_class);
   const bool long_enough = blames && !circuit_.open() && LongEnough(in);
   const bool given_up = long_enough && Believed();
   if (given_up) circuit_.OnGivenUp();

@@ -18,7 +18,6 @@
 #include "consumer/flow/state/dead_letter_limiter.h"
 #include "consumer/flow/state/handler_circuit.h"
 #include "consumer/flow/state/in_flight.h"
-#include "consumer/flow/state/rate_limit.h"
 #include "consumer/pipeline/observer.h"
 
 namespace fencepost::consumer {
@@ -72,6 +71,8 @@ class HandlerCalls {
   bool Believed();
   // It has failed so often and by itself for so long that it is given up.
   [[nodiscard]] bool LongEnough(const InFlight& record) const;
+  // Its failure is that of a request with others: it is tried again, and is not blamed.
+  static bool GoesAlone(InFlight& record, const HandlerFailure& failure);
   void WaitForProbe(const HandlerFailure& failure, Says says, bool was_open, Now now);
   // The circuit, which was open for so long, is closed.
   void TellClosed(Nanos open, std::string_view why);
@@ -92,7 +93,6 @@ class HandlerCalls {
   std::uint64_t next_call_ = 1;
   std::uint64_t expected_values_ = 0;  // bytes that a call is expected to make
   HandlerCircuit circuit_;
-  RateLimit rate_limit_;
   Instant call_at_ = Instant::max();
   std::string why_;
   bool unclear_ = false;

@@ -233,9 +233,10 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, std::uint64_t call, bo
   Note(
       locking::Severity::kWarn, "handler_failed",
       fmt::format("attempt {}: {}{}", in.attempts, ClassAndText(failure.error_class, failure.shown),
-                  !again            ? "; not tried again"
-                  : failure.reached ? ""
-                                    : "; waiting for it to come back"),
+                  !again             ? "; not tried again"
+                  : !failure.reached ? "; waiting for it to come back"
+                  : failure.shared   ? "; so did the others of its request"
+                                     : ""),
       in);
   if (!again) {
     const auto reason = failure.error_class == "timeout"      ? DeadLetterReason::kTimeout

@@ -4,8 +4,20 @@
 
 namespace fencepost::consumer {
 
-PollingRunner::PollingRunner(ConsumerObserver* observer, Answered answered)
-    : observer_(observer), answered_(std::move(answered)) {}
+PollingRunner::PollingRunner(BatchQueue waiting, int concurrency, ConsumerObserver* observer,
+                             Answered answered)
+    : observer_(observer),
+      answered_(std::move(answered)),
+      waiting_(std::move(waiting)),
+      concurrency_(static_cast<std::size_t>(std::max(concurrency, 1))) {}
+
+bool PollingRunner::Out::Has(std::uint64_t id) const {
+  return std::ranges::find(calls, id, &HandlerCall::id) != calls.end();
+}
+
+bool PollingRunner::Out::Cancelled(std::uint64_t id) const {
+  return std::ranges::find(cancelled, id) != cancelled.end();
+}
 
 void PollingRunner::Put(Command command) {
   {
@@ -41,16 +53,41 @@ void PollingRunner::TakeCommands() {
   }
   for (Command& command : commands) {
     if (auto* call = std::get_if<HandlerCall>(&command)) {
-      waiting_.push_back(std::move(*call));
+      waiting_.Add(std::move(*call), Now());
+      continue;
+    }
+    if (const auto* tuned = std::get_if<Tuned>(&command)) {
+      concurrency_ = static_cast<std::size_t>(std::max(tuned->concurrency, 1));
+      waiting_.SetRate(tuned->requests_a_second);
       continue;
     }
     const std::uint64_t id = std::get<CancelCall>(command).id;
     if (CancelRunning(id)) continue;
-    const auto at = std::ranges::find(waiting_, id, &HandlerCall::id);
-    if (at == waiting_.end()) continue;
-    waiting_.erase(at);
-    answered_({.id = id, .result = Cancelled()});
+    if (waiting_.Remove(id)) answered_({.id = id, .result = Cancelled()});
   }
+}
+
+void PollingRunner::AnswerEach(Out out, std::vector<HandlerResult> results) {
+  const Nanos took = Clock::now() - out.since;
+  observer_->OnHandled(took);
+  for (std::size_t i = 0; i < out.calls.size(); ++i) {
+    const std::uint64_t id = out.calls[i].id;
+    answered_({.id = id,
+               .result = out.Cancelled(id) ? Cancelled() : std::move(results[i]),
+               .took = took});
+  }
+}
+
+void PollingRunner::FailAll(Out out, HandlerFailure failure) {
+  const std::size_t count = out.calls.size();
+  failure.shared = failure.shared || count > 1;
+  AnswerEach(std::move(out), std::vector<HandlerResult>(count, tl::unexpected(std::move(failure))));
+}
+
+CallBatch PollingRunner::TakeBack(Out out) {
+  for (const std::uint64_t id : out.cancelled) answered_({.id = id, .result = Cancelled()});
+  std::erase_if(out.calls, [&](const HandlerCall& call) { return out.Cancelled(call.id); });
+  return std::move(out.calls);
 }
 
 }  // namespace fencepost::consumer

@@ -31,8 +31,9 @@ class HandlerRunner {
   virtual void Call(HandlerCall call) = 0;
   // Any thread. The call is answered soon, with the class "cancelled" unless it had ended.
   virtual void Cancel(std::uint64_t id) = 0;
-  // Any thread. Calls at a time from now on; a runner with a number of its own may ignore it.
-  virtual void SetConcurrency(int /*calls*/) {}
+  // Any thread. Requests at a time and a second from now on; a runner with numbers of its own may
+  // ignore it.
+  virtual void Tune(int /*concurrency*/, double /*requests_a_second*/) {}
   // Ends threads and processes; calls without an answer get none.
   virtual void Stop() = 0;
 };

@@ -52,7 +52,9 @@ tl::expected<void, Error> Worker::Start() {
 }
 
 void Worker::Tune(Tuning tuning) {
-  if (impl_->handler != nullptr) impl_->handler->SetConcurrency(tuning.concurrency);
+  if (impl_->handler != nullptr) {
+    impl_->handler->Tune(tuning.concurrency, tuning.calls_per_second);
+  }
   impl_->Tell(&WorkerCore::Tune, std::move(tuning));
 }
 

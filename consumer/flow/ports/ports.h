@@ -64,6 +64,9 @@ struct HandlerFailure {
   bool reached = true;
   // false: the record was refused before the receiver was called. Says nothing about the receiver.
   bool asked = true;
+  // It is that of a request with several records, as a whole, and says nothing about any of them:
+  // the next call of each goes alone.
+  bool shared = false;
   std::optional<std::chrono::milliseconds> retry_after;  // the receiver's wish (Retry-After)
 };
 
@@ -78,6 +81,7 @@ struct HandlerCall {
   std::uint64_t token = 0;
   int attempt = 1;
   Millis timeout{};
+  bool alone = false;  // in no request with others: its failure is to tell of it
 };
 
 struct HandlerAnswer {

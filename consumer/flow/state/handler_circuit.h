@@ -45,6 +45,7 @@ class HandlerCircuit {
   // What a record remembers of its failures.
   struct Failing {
     int failures = 0;         // calls that failed, those of earlier owners too
+    int shared = 0;           // … with all others of their request, in whatever way they counted
     Call last = 0;            // of them; 0: none here
     Call begun = 0;           // the newest call of any record when the first of them failed
     locking::Instant at;      // when the last one failed

@@ -36,6 +36,7 @@ struct InFlight {
   bool passed_limiter = false;  // its dead letter has passed the DeadLetterLimiter
   bool handled = false;         // `values` are what the handler made of it
   bool tried_again = false;     // it was handled before, and those behind it may be since
+  bool call_alone = false;  // a request with it failed: its calls go out in one of their own
   bool rejudged = false;    // tried again after others took effect: the verdict after that is final
   bool letter_out = false;  // `letter` is published; its offset is still to be done in the ledger
   bool letter_refused = false;  // kPublishingDeadLetter: its topic did not take it, the last time

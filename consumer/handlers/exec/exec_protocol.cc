@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "consumer/handlers/call_text.h"
 #include "consumer/json/json_text.h"
 #include "consumer/record/headers.h"
 #include "consumer/record/text.h"
@@ -20,23 +22,12 @@ using Value = simdjson::ondemand::value;
 template <typename T>
 using OrWhy = tl::expected<T, std::string>;
 
-constexpr std::size_t kMaxErrorText = 1000;
-constexpr std::size_t kMaxClass = 64;
-
-// JSON as it is, on one line: a newline in it can only be a blank between two tokens.
-void AppendRawJson(std::string_view text, std::string& out) {
-  const std::size_t from = out.size();
-  out.append(Trimmed(text));
-  std::replace(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), '\n', ' ');
-  std::replace(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), '\r', ' ');
-}
-
 // Empty, or why a value that should be JSON is none.
 std::string_view AppendValue(const Record& record, ExecValue form, std::string& out) {
   if (form == ExecValue::kJson) {
     const std::string_view why = record.value ? JsonProblem(*record.value) : "";
     out.append(",\"value\":");
-    if (why.empty()) AppendRawJson(record.value.value_or("null"), out);
+    if (why.empty()) AppendJsonLine(record.value.value_or("null"), out);
     return why;
   }
   const bool text = !record.value || IsUtf8(*record.value);
@@ -47,18 +38,6 @@ std::string_view AppendValue(const Record& record, ExecValue form, std::string& 
     AppendJsonString(text ? *record.value : ToBase64(*record.value), out);
   }
   return "";
-}
-
-void AppendKey(const Record& record, std::string& out) {
-  out.append(",\"key\":");
-  if (!record.key) {
-    out.append("null");
-  } else if (IsUtf8(*record.key)) {
-    AppendJsonString(*record.key, out);
-  } else {
-    out.append("null,\"key_base64\":");
-    AppendJsonString(ToBase64(*record.key), out);
-  }
 }
 
 // Of equal names the last counts, as in selectors. A name that is not UTF-8 is left out.
@@ -101,7 +80,7 @@ struct Reply {
   int results = 0;  // of value, values, value_text, value_base64 and error
 };
 
-constexpr const char* kTooMuch = "the sum of the values";  // is too large
+constexpr std::string_view kTooMuch = "the sum of the values";  // is too large
 
 OrWhy<HandlerValues> AllTexts(Value value) {
   simdjson::ondemand::array array;
@@ -116,7 +95,7 @@ OrWhy<HandlerValues> AllTexts(Value value) {
     auto text = RawText(one);
     if (!text) return tl::unexpected(text.error());
     bytes += sizeof *text + (*text ? (*text)->size() : 0);
-    if (bytes > kMaxAnswerBytes) return tl::unexpected<std::string>(kTooMuch);
+    if (bytes > kMaxAnswerBytes) return tl::unexpected(std::string(kTooMuch));
     values.push_back(std::move(*text));
   }
   return values;
@@ -143,14 +122,6 @@ OrWhy<HandlerValues> ValuesOf(std::string_view name, Value value) {
   return HandlerValues{std::move(*bytes)};
 }
 
-// Of a failure: a word, or an HTTP status. It is shown, so it is no place for parts of a record.
-bool IsClass(std::string_view text) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
-  if (text.size() == 3 && std::ranges::all_of(text, digit)) return true;
-  return !text.empty() && text.size() <= kMaxClass && std::ranges::all_of(text, letter);
-}
-
 // Empty, or what is wrong. Names that are not known are passed over.
 std::string TakeField(std::string_view name, Value value, Reply& reply) {
   if (name == "value" || name == "values" || name == "value_text" || name == "value_base64") {
@@ -164,9 +135,9 @@ std::string TakeField(std::string_view name, Value value, Reply& reply) {
     if (name == "record_id") {
       reply.record_id = std::move(*text);
     } else if (name == "error") {
-      reply.error = OneLine(*text, kMaxErrorText);
+      reply.error = OneLine(*text, kMaxFailureText);
       ++reply.results;
-    } else if (IsClass(*text)) {
+    } else if (IsFailureClass(*text)) {
       reply.error_class = std::move(*text);
     } else {
       return "class is neither a word of a-z and _ nor an HTTP status";
@@ -177,9 +148,50 @@ std::string TakeField(std::string_view name, Value value, Reply& reply) {
   return "";
 }
 
+// All of a line is checked first: On-Demand only counts brackets on its way over a value.
+std::string NotALine(std::string_view line, int levels) {
+  const std::string_view why = JsonProblem(line, levels);
+  return why.empty() ? "" : fmt::format("it is not JSON: {}", why);
+}
+
+constexpr const char* kNoObject = "it is not a JSON object";
+constexpr const char* kAnothers = "its record_id is not that of the record";
+
+OrWhy<Reply> ReplyIn(simdjson::ondemand::object object) {
+  Reply reply;
+  for (auto result : object) {
+    simdjson::ondemand::field field;
+    std::string_view name;
+    if (std::move(result).get(field) || field.unescaped_key().get(name)) {
+      return tl::unexpected<std::string>(kNoObject);
+    }
+    // The name lies in the parser's buffer for strings, which the value may use too.
+    if (std::string why = TakeField(std::string(name), field.value(), reply); !why.empty()) {
+      return tl::unexpected(std::move(why));
+    }
+  }
+  if (reply.results == 1) return reply;
+  return tl::unexpected<std::string>(
+      "it must have one of value, values, value_text, value_base64 and error");
+}
+
+HandlerResult ResultOf(Reply reply) {
+  if (!reply.error) return std::move(*reply.values);
+  return tl::unexpected(HandlerFailure{.error_class = std::move(reply.error_class),
+                                       .text = std::move(*reply.error),
+                                       .shown = "the program refused the record",
+                                       .retry = reply.retry});
+}
+
+HandlerResult NoReply() {
+  const std::string text = "the reply to its batch says nothing of this record";
+  return tl::unexpected(
+      HandlerFailure{.error_class = "exec_protocol", .text = text, .shown = text});
+}
+
 }  // namespace
 
-tl::expected<std::string, HandlerFailure> ExecRequestLine(const HandlerCall& call, ExecValue form) {
+tl::expected<std::string, HandlerFailure> ExecRequest(const HandlerCall& call, ExecValue form) {
   const Record& record = call.record;
   std::string line = "{\"record_id\":";
   AppendJsonString(call.record_id, line);
@@ -191,57 +203,98 @@ tl::expected<std::string, HandlerFailure> ExecRequestLine(const HandlerCall& cal
       std::back_inserter(line), ",\"partition\":{},\"offset\":{},\"timestamp\":{},\"attempt\":{}",
       call.where.partition, record.offset,
       record.timestamp ? std::to_string(record.timestamp->count()) : "null", call.attempt);
-  AppendKey(record, line);
+  AppendJsonKey(record, line);
   if (const std::string_view why = AppendValue(record, form, line); !why.empty()) {
     return tl::unexpected(NotJson(why, "values of another form: `handler.exec.value: text`"));
   }
   AppendHeaders(record, line);
-  line.append("}\n");
+  line.append("}");
   return line;
+}
+
+std::string ExecLine(std::span<const std::string> requests, bool batch) {
+  if (!batch) return requests.front() + "\n";
+  return fmt::format("{{\"batch\":[{}]}}\n", fmt::join(requests, ","));
+}
+
+bool IsExecHeartbeat(std::string_view line) {
+  constexpr std::size_t kLongest = 100;
+  if (line.size() > kLongest || !NotALine(line, 2).empty()) return false;
+  simdjson::ondemand::parser parser;
+  const simdjson::padded_string padded(Trimmed(line));
+  simdjson::ondemand::document document;
+  simdjson::ondemand::object object;
+  if (parser.iterate(padded).get(document) || document.get_object().get(object)) return false;
+  int beats = 0;
+  int members = 0;
+  for (auto member : object) {
+    simdjson::ondemand::field field;
+    std::string_view name;
+    bool beat = false;
+    if (std::move(member).get(field) || field.unescaped_key().get(name)) return false;
+    ++members;
+    if (name == "heartbeat" && !field.value().get_bool().get(beat) && beat) ++beats;
+  }
+  return beats == 1 && members == 1;
 }
 
 tl::expected<HandlerResult, std::string> ParseExecReply(std::string_view line,
                                                         std::string_view record_id) {
-  // All of it is checked first: On-Demand only counts brackets on its way over a value. The values
-  // are at its second or third level.
-  if (const std::string_view why = JsonProblem(line, kMostJsonLevels + 2); !why.empty()) {
-    return tl::unexpected(fmt::format("it is not JSON: {}", why));
+  // The values are at its second or third level.
+  if (std::string why = NotALine(line, kMostJsonLevels + 2); !why.empty()) {
+    return tl::unexpected(std::move(why));
   }
   simdjson::ondemand::parser parser;
   const simdjson::padded_string padded(Trimmed(line));
   simdjson::ondemand::document document;
   simdjson::ondemand::object object;
   if (parser.iterate(padded).get(document) || document.get_object().get(object)) {
-    return tl::unexpected<std::string>("it is not a JSON object");
+    return tl::unexpected<std::string>(kNoObject);
   }
-  Reply reply;
-  for (auto result : object) {
-    simdjson::ondemand::field field;
-    std::string_view name;
-    if (std::move(result).get(field) || field.unescaped_key().get(name)) {
-      return tl::unexpected<std::string>("it is not a JSON object");
-    }
-    // The name lies in the parser's buffer for strings, which the value may use too.
-    if (std::string why = TakeField(std::string(name), field.value(), reply); !why.empty()) {
-      if (why == kTooMuch) return TooLarge(why);
-      return tl::unexpected(std::move(why));
-    }
-  }
-  const bool anothers = reply.record_id && *reply.record_id != record_id;
+  auto reply = ReplyIn(object);
+  if (!reply && reply.error() == kTooMuch) return TooLarge(kTooMuch);
+  if (!reply) return tl::unexpected(std::move(reply.error()));
+  const bool anothers = reply->record_id && *reply->record_id != record_id;
   if (anothers && !Planted("reply_to_another_record_counts")) {
-    return tl::unexpected<std::string>("its record_id is not that of the record");
+    return tl::unexpected<std::string>(kAnothers);
   }
-  if (reply.results != 1) {
-    return tl::unexpected<std::string>(
-        "it must have one of value, values, value_text, value_base64 and error");
+  return ResultOf(std::move(*reply));
+}
+
+tl::expected<std::vector<HandlerResult>, std::string> ParseExecBatch(
+    std::string_view line, std::span<const std::string_view> record_ids) {
+  if (std::string why = NotALine(line, kMostJsonLevels + 4); !why.empty()) {
+    return tl::unexpected(std::move(why));
   }
-  if (reply.error) {
-    return HandlerResult(tl::unexpected(HandlerFailure{.error_class = std::move(reply.error_class),
-                                                       .text = std::move(*reply.error),
-                                                       .shown = "the program refused the record",
-                                                       .retry = reply.retry}));
+  simdjson::ondemand::parser parser;
+  const simdjson::padded_string padded(Trimmed(line));
+  simdjson::ondemand::document document;
+  simdjson::ondemand::array replies;
+  if (parser.iterate(padded).get(document) || document["batch"].get_array().get(replies)) {
+    return tl::unexpected<std::string>("it is not {\"batch\": [REPLY, …]}");
   }
-  return HandlerResult(std::move(*reply.values));
+  std::unordered_map<std::string_view, std::optional<HandlerResult>> found;
+  for (const std::string_view id : record_ids) found.emplace(id, std::nullopt);
+  for (auto element : replies) {
+    simdjson::ondemand::object object;
+    if (std::move(element).get_object().get(object)) {
+      return tl::unexpected(fmt::format("a reply of the batch: {}", kNoObject));
+    }
+    auto reply = ReplyIn(object);
+    if (!reply) return tl::unexpected(fmt::format("a reply of the batch: {}", reply.error()));
+    if (!reply->record_id) return tl::unexpected<std::string>("a reply of the batch: no record_id");
+    const auto at = found.find(*reply->record_id);
+    if (at == found.end()) {
+      return tl::unexpected<std::string>(
+          "a reply of the batch: its record_id is of no record of it");
+    }
+    if (at->second)
+      return tl::unexpected<std::string>("two replies of the batch have one record_id");
+    at->second = ResultOf(std::move(*reply));
+  }
+  std::vector<HandlerResult> results;
+  for (const std::string_view id : record_ids) results.push_back(found[id].value_or(NoReply()));
+  return results;
 }
 
 }  // namespace fencepost::consumer

@@ -24,22 +24,19 @@ constexpr Millis kExitGrace{200};
 constexpr std::size_t kMaxNote = 1000;
 constexpr int kLastRounds = 64;  // MiB that are read of what a process left behind
 
-HandlerResult Failed(std::string error_class, std::string text, std::string shown, bool retry) {
-  return tl::unexpected(HandlerFailure{.error_class = std::move(error_class),
-                                       .text = std::move(text),
-                                       .shown = std::move(shown),
-                                       .retry = retry});
+HandlerFailure Failed(std::string error_class, std::string text, std::string shown) {
+  return {
+      .error_class = std::move(error_class), .text = std::move(text), .shown = std::move(shown)};
 }
 
 }  // namespace
 
 ExecRunner::ExecRunner(ExecHandlerOptions options, std::string pipeline, int concurrency,
                        ConsumerObserver* observer, Answered answered)
-    : PollingRunner(observer, std::move(answered)),
+    : PollingRunner(BatchQueue(options.batch), concurrency, observer, std::move(answered)),
       options_(std::move(options)),
       pipeline_(std::move(pipeline)),
-      slots_(static_cast<std::size_t>(
-          std::max(std::min(options_.processes, std::max(concurrency, 1)), 1))) {}
+      slots_(std::min(concurrency_, static_cast<std::size_t>(std::max(options_.processes, 1)))) {}
 
 ExecRunner::~ExecRunner() { ExecRunner::Stop(); }
 
@@ -102,9 +99,11 @@ tl::expected<void, Error> ExecRunner::StartAll() {
 
 bool ExecRunner::CancelRunning(std::uint64_t id) {
   for (Slot& slot : slots_) {
-    if (!slot.record || slot.record->call.id != id) continue;
+    if (!slot.work || !slot.work->Has(id)) continue;
+    slot.work->cancelled.push_back(id);
+    if (!slot.work->Abandoned()) return true;
     Discard(slot);
-    Answer(slot, Cancelled());
+    AnswerEach(Ended(slot), {});
     return true;
   }
   return false;
@@ -124,11 +123,9 @@ void ExecRunner::StartDue(Clock::time_point now) {
 
 void ExecRunner::HandOut() {
   for (Slot& slot : slots_) {
-    while (slot.free() && !waiting_.empty() &&
+    while (slot.free() && waiting_.Due(Now()) &&
            (Planted("line_from_before_is_the_reply") || ReadyForRecord(slot))) {
-      HandlerCall call = std::move(waiting_.front());
-      waiting_.pop_front();
-      GiveTo(slot, std::move(call));
+      GiveTo(slot, waiting_.Take(Now()));
     }
   }
 }
@@ -146,18 +143,27 @@ bool ExecRunner::ReadyForRecord(Slot& slot) {
   return slot.free();
 }
 
-void ExecRunner::GiveTo(Slot& slot, HandlerCall call) {
-  const auto line = ExecRequestLine(call, options_.value);
+void ExecRunner::GiveTo(Slot& slot, CallBatch calls) {
   const Clock::time_point now = Clock::now();
-  const Clock::time_point deadline = now + call.timeout;
-  slot.record = InHand{.call = std::move(call), .since = now, .deadline = deadline};
-  if (!line) return Answer(slot, tl::unexpected(line.error()));
-  if (line->size() > kMaxAnswerBytes) {
-    HandlerResult refused = TooLarge("the request's line");
+  Out out{.calls = {}, .since = now};
+  std::vector<std::string> requests;
+  for (HandlerCall& call : calls) {
+    auto request = ExecRequest(call, options_.value);
+    if (request && request->size() <= kMaxAnswerBytes) {
+      requests.push_back(std::move(*request));
+      out.calls.push_back(std::move(call));
+      continue;
+    }
+    HandlerResult refused =
+        request ? TooLarge("the request's line") : tl::unexpected(std::move(request.error()));
     refused.error().asked = false;
-    return Answer(slot, std::move(refused));
+    answered_({.id = call.id, .result = std::move(refused)});
   }
-  slot.process->Send(*line);
+  if (out.calls.empty()) return;
+  slot.timeout = out.calls.front().timeout;
+  slot.deadline = now + slot.timeout;
+  slot.work = std::move(out);
+  slot.process->Send(ExecLine(requests, batches()));
 }
 
 void ExecRunner::Poll() {
@@ -186,8 +192,12 @@ void ExecRunner::Poll() {
 int ExecRunner::PollMillis(Clock::time_point now) const {
   std::optional<Clock::time_point> next;
   for (const Slot& slot : slots_) {
-    if (slot.free()) continue;
-    Clock::time_point at = slot.record ? slot.record->deadline : slot.start_at;
+    Clock::time_point at = slot.work ? slot.deadline : slot.start_at;
+    if (slot.free()) {
+      const Instant due = waiting_.Next(Instant(now.time_since_epoch()));
+      if (due == Instant::max()) continue;
+      at = Clock::time_point(due.time_since_epoch());
+    }
     if (slot.gone_at) at = *slot.gone_at;
     next = next ? std::min(*next, at) : at;
   }
@@ -229,54 +239,67 @@ std::string ExecRunner::TakeStderr(ExecProcess& process) {
 bool ExecRunner::TakeReplies(Slot& slot) {
   PipeLines& lines = slot.process->out();
   while (const auto line = lines.Next()) {
-    if (!slot.record) {
+    if (IsExecHeartbeat(*line)) {
+      slot.deadline = Clock::now() + slot.timeout;
+      continue;
+    }
+    if (!slot.work) {
       BrokeUnasked(slot, line->size());
       return false;
     }
-    auto result = ParseExecReply(*line, slot.record->call.record_id);
-    if (!result) {
+    auto results = ResultsIn(*line, slot.work->calls);
+    if (!results) {
       const std::string shown =
-          "the reply cannot be read: " + result.error() + " (what is no reply goes to stderr)";
+          "the reply cannot be read: " + results.error() + " (what is no reply goes to stderr)";
       Broke(slot, shown);
-      Answer(slot, Failed("exec_protocol", fmt::format("{}; the line: {}", shown, OneLine(*line)),
-                          shown, true));
+      FailAll(Ended(slot), Failed("exec_protocol",
+                                  fmt::format("{}; the line: {}", shown, OneLine(*line)), shown));
       return false;
     }
     slot.backoff = Millis(0);
     slot.answered = true;
-    Answer(slot, std::move(*result));
+    AnswerEach(Ended(slot), std::move(*results));
   }
   if (!lines.too_long()) return true;
   Broke(slot, "its line is too long");
-  if (slot.record) Answer(slot, TooLarge("the reply's line"));
+  if (slot.work) FailAll(Ended(slot), TooLarge("the reply's line").error());
   return false;
+}
+
+tl::expected<std::vector<HandlerResult>, std::string> ExecRunner::ResultsIn(
+    const std::string& line, const CallBatch& calls) const {
+  if (!batches()) {
+    return ParseExecReply(line, calls.front().record_id).map([](HandlerResult result) {
+      return std::vector<HandlerResult>{std::move(result)};
+    });
+  }
+  return ParseExecBatch(line, RecordIds(calls));
 }
 
 void ExecRunner::EndOverdue(Clock::time_point now) {
   for (Slot& slot : slots_) {
     if (slot.gone_at && *slot.gone_at <= now) Died(slot, "by closing its stdout");
-    if (!slot.record || slot.record->deadline > now) continue;
-    const Millis limit = slot.record->call.timeout;
-    const HandlerCall& call = slot.record->call;
-    observer_->OnRecordNote(
-        Severity::kWarn, "handler_killed",
-        fmt::format("its process did not answer within {} ms and was killed", limit.count()),
-        {.where = call.where,
-         .offset = call.record.offset,
-         .record_id = call.record_id,
-         .token = call.token,
-         .attempt = call.attempt});
+    if (!slot.work || slot.deadline > now) continue;
+    const std::size_t count = slot.work->calls.size();
+    const HandlerCall& call = slot.work->calls.front();
+    observer_->OnRecordNote(Severity::kWarn, "handler_killed",
+                            fmt::format("its process did not answer within {} ms and was killed{}",
+                                        slot.timeout.count(),
+                                        count > 1 ? fmt::format("; it had {} records", count) : ""),
+                            {.where = call.where,
+                             .offset = call.record.offset,
+                             .record_id = call.record_id,
+                             .token = call.token,
+                             .attempt = call.attempt});
     Discard(slot);
-    Answer(slot, TimedOut(limit));
+    FailAll(Ended(slot), TimedOut(slot.timeout).error());
   }
 }
 
-void ExecRunner::Answer(Slot& slot, HandlerResult result) {
-  const InHand record = std::move(*slot.record);
-  slot.record.reset();
-  const Nanos took = Clock::now() - record.since;
-  observer_->OnHandled(took);
-  answered_({.id = record.call.id, .result = std::move(result), .took = took});
+PollingRunner::Out ExecRunner::Ended(Slot& slot) {
+  Out out = std::move(*slot.work);
+  slot.work.reset();
+  return out;
 }
 
 void ExecRunner::Died(Slot& slot, const std::string& how) {
@@ -286,12 +309,11 @@ void ExecRunner::Died(Slot& slot, const std::string& how) {
   const std::string said = slot.last_said.empty() ? "" : "; on stderr it said: " + slot.last_said;
   Discard(slot);
   ScheduleRestart(slot, fmt::format("process {} ended {}", pid, how));
-  if (slot.record && unread) {
-    waiting_.push_front(std::move(slot.record->call));
-    slot.record.reset();
-  } else if (slot.record) {
+  if (slot.work && unread) {
+    waiting_.PutBack(TakeBack(Ended(slot)));
+  } else if (slot.work) {
     const std::string shown = fmt::format("the process ended {} before it replied", how);
-    Answer(slot, Failed("exec", shown + said, shown, true));
+    FailAll(Ended(slot), Failed("exec", shown + said, shown));
   }
 }
 
@@ -326,13 +348,13 @@ void ExecRunner::ScheduleRestart(Slot& slot, std::string_view what) {
 
 // Closes what is idle by the end of its input, and kills the rest.
 void ExecRunner::EndAll() {
-  waiting_.clear();
+  waiting_.Clear();
   std::vector<std::unique_ptr<ExecProcess>> idle;
   for (Slot& slot : slots_) {
     if (!slot.process) continue;
-    if (slot.record) {
+    if (slot.work) {
       Discard(slot);
-      observer_->OnHandled(Clock::now() - slot.record->since);
+      observer_->OnHandled(Clock::now() - slot.work->since);
     } else {
       slot.process->CloseInput();
       idle.push_back(std::move(slot.process));

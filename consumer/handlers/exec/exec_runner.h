@@ -1,9 +1,9 @@
-// Runs records through N long-lived child processes, one record at a time each, JSON lines both
-// ways; README.md has the protocol. One thread of its own polls all pipes. A call's timeout counts
-// from when a process has its record; the process that overruns it, or whose call is cancelled, is
-// killed with its group and started again. One that dies is started again after a wait of 100 ms,
-// doubled up to 10 s until it has answered a record. Stop closes the idle processes' stdin, gives
-// them a second, and kills what is left.
+// Runs records through N long-lived child processes, one record or batch at a time each, JSON lines
+// both ways; README.md has the protocol. One thread of its own polls all pipes. A call's timeout
+// counts from when a process has its record, or from its last heartbeat; the process that overruns
+// it, or whose calls are cancelled, is killed with its group and started again. One that dies is
+// started again after a wait of 100 ms, doubled up to 10 s until it has answered a record. Stop
+// closes the idle processes' stdin, gives them a second, and kills what is left.
 #pragma once
 
 #include <poll.h>
@@ -33,16 +33,12 @@ class ExecRunner final : public PollingRunner {
   tl::expected<void, Error> Start() override;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  struct InHand {
-    HandlerCall call;
-    Clock::time_point since;
-    Clock::time_point deadline;
-  };
   // A place for one process.
   struct Slot {
     std::unique_ptr<ExecProcess> process;  // nullptr: it waits for `start_at`
-    std::optional<InHand> record;
+    std::optional<Out> work;
+    Millis timeout{0};  // of `work`
+    Clock::time_point deadline{};
     Millis backoff{0};
     Clock::time_point start_at{};
     bool answered = false;  // this process has answered a record
@@ -50,7 +46,7 @@ class ExecRunner final : public PollingRunner {
     // Its stdout is closed: it is about to end, or is taken for dead then.
     std::optional<Clock::time_point> gone_at;
 
-    [[nodiscard]] bool free() const { return process && !record && !gone_at; }
+    [[nodiscard]] bool free() const { return process && !work && !gone_at; }
   };
 
   void Wake() override;
@@ -61,20 +57,23 @@ class ExecRunner final : public PollingRunner {
   void StartDue(Clock::time_point now);
   void HandOut();
   bool ReadyForRecord(Slot& slot);  // false: it has said something, and is no longer free
-  void GiveTo(Slot& slot, HandlerCall call);
+  void GiveTo(Slot& slot, CallBatch calls);
   void Poll();
   [[nodiscard]] int PollMillis(Clock::time_point now) const;
   void Serve(Slot& slot);
   std::string TakeStderr(ExecProcess& process);  // into the log; the last line
   bool TakeReplies(Slot& slot);                  // false: the process broke the protocol
+  [[nodiscard]] tl::expected<std::vector<HandlerResult>, std::string> ResultsIn(
+      const std::string& line, const CallBatch& calls) const;
   void EndOverdue(Clock::time_point now);
-  void Answer(Slot& slot, HandlerResult result);
+  static Out Ended(Slot& slot);  // its work, which it has no more
   void Died(Slot& slot, const std::string& how);
   void Broke(Slot& slot, const std::string& why);
   void BrokeUnasked(Slot& slot, std::size_t bytes);
   void Discard(Slot& slot);  // kills its process and makes room for the next at once
   void ScheduleRestart(Slot& slot, std::string_view what);
   void EndAll();
+  [[nodiscard]] bool batches() const { return options_.batch.max_records > 1; }
 
   const ExecHandlerOptions options_;
   const std::string pipeline_;

@@ -85,7 +85,7 @@ Body Decoded(HttpAnswer& answer) {
 AnswerBody BodyOf(const HttpHandlerOptions& options, HttpAnswer answer) {
   const std::string status = std::to_string(answer.status);
   const bool good = MatchClass(options.success, status) != ClassMatch::kNone;
-  if (good && options.result == HttpResult::kKeep) return std::nullopt;
+  if (good && !ReadsAnswer(options)) return std::nullopt;
   Body body = Decoded(answer);
   if (good) {
     if (!body) return tl::unexpected(std::move(body.error()));

@@ -16,7 +16,12 @@ struct HttpAnswer {
   std::optional<Millis> retry_after;
 };
 
-// nullopt: there is none, or `result: keep` does not read it.
+// `result: keep` needs none, but for the verdicts of a batch.
+inline bool ReadsAnswer(const HttpHandlerOptions& options) {
+  return options.result != HttpResult::kKeep || options.batch.max_records > 1;
+}
+
+// nullopt: there is none, or it is not read.
 using AnswerBody = tl::expected<std::optional<std::string>, HandlerFailure>;
 
 // A status in `success`: the body (of 204 without one: none), decoded where it is gzip or deflate;

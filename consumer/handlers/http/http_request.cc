@@ -174,18 +174,17 @@ std::size_t HttpRequest::OnBody(char* data, std::size_t size, std::size_t count,
   return size * count;
 }
 
-void HttpRequest::Begin(HandlerCall call, RequestParts parts) {
-  call_ = std::move(call);
+void HttpRequest::Begin(const HandlerCall& call, RequestParts parts) {
   payload_ = std::move(parts.body);
   body_.clear();
   sent_ = false;
   too_large_ = false;
   words_[0] = '\0';
   Set(easy_.get(), CURLOPT_TIMEOUT_MS,
-      static_cast<long>(std::max<Millis>(call_.timeout, Millis(1)).count()));
+      static_cast<long>(std::max<Millis>(call.timeout, Millis(1)).count()));
   if (!parts.url.empty()) Set(easy_.get(), CURLOPT_URL, parts.url.c_str());
   SetBody();
-  SetHeaders(parts);
+  SetHeaders(call, parts);
 }
 
 void HttpRequest::SetCommonOptions() {
@@ -232,26 +231,34 @@ void HttpRequest::SetBody() {
   }
 }
 
-void HttpRequest::SetHeaders(const RequestParts& parts) {
+void HttpRequest::SetHeaders(const HandlerCall& call, const RequestParts& parts) {
   headers_.reset();
   const auto add = [this](const std::string& line) { curl::Append(headers_, line.c_str()); };
   for (const std::string& line : target_->headers) add(line);
   for (const std::string& line : parts.headers) add(line);
-  const curl::Text id(curl_easy_escape(easy_.get(), call_.record_id.data(),
-                                       static_cast<int>(call_.record_id.size())));
-  add(fmt::format("Idempotency-Key: {}", id ? id.get() : ""));
-  add(fmt::format("Fencing-Token: {}", call_.token));
-  add("X-Fencepost-Source: " + SourceText(call_.where, call_.record.offset));
-  const auto trace = target_->own_trace ? std::nullopt : PlainHeader(call_.record, kTrace);
-  if (trace) add(fmt::format("{}: {}", kTrace, *trace));
-  if (!parts.json) {
-    const bool json = payload_ && JsonProblem(*payload_).empty();
-    add(!payload_ ? "Content-Type:"  // curl's own is of no use
-        : json    ? "Content-Type: application/json"
-                  : "Content-Type: application/octet-stream");
-  }
+  if (!target_->batches()) AddCallHeaders(call);
+  if (!parts.json) add(ContentType());
   add("Expect:");  // no round trip more for large bodies
   Set(easy_.get(), CURLOPT_HTTPHEADER, headers_.get());
+}
+
+void HttpRequest::AddCallHeaders(const HandlerCall& call) {
+  const auto add = [this](const std::string& line) { curl::Append(headers_, line.c_str()); };
+  const curl::Text id(curl_easy_escape(easy_.get(), call.record_id.data(),
+                                       static_cast<int>(call.record_id.size())));
+  add(fmt::format("Idempotency-Key: {}", id ? id.get() : ""));
+  add(fmt::format("Fencing-Token: {}", call.token));
+  add("X-Fencepost-Source: " + SourceText(call.where, call.record.offset));
+  const auto trace = target_->own_trace ? std::nullopt : PlainHeader(call.record, kTrace);
+  if (trace) add(fmt::format("{}: {}", kTrace, *trace));
+}
+
+const char* HttpRequest::ContentType() const {
+  if (!payload_) return "Content-Type:";  // curl's own is of no use
+  const bool lines = target_->options.batch_form == HttpBatchForm::kNdjson;
+  if (target_->batches() && lines) return "Content-Type: application/x-ndjson";
+  const bool json = target_->batches() || JsonProblem(*payload_).empty();
+  return json ? "Content-Type: application/json" : "Content-Type: application/octet-stream";
 }
 
 std::string HttpRequest::CurlsWords(CURLcode code) const {
@@ -293,7 +300,7 @@ AnswerBody HttpRequest::Result(CURLcode code) {
   }
   long number = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &number);
-  if (too_large_ && target_->options.result != HttpResult::kKeep &&
+  if (too_large_ && ReadsAnswer(target_->options) &&
       MatchClass(target_->options.success, std::to_string(number)) != ClassMatch::kNone) {
     return tl::unexpected(TooLarge(fmt::format("the answer (HTTP {})", number)).error());
   }
@@ -304,7 +311,6 @@ AnswerBody HttpRequest::Result(CURLcode code) {
 }
 
 void HttpRequest::End() {
-  call_ = {};
   payload_.reset();
   body_ = {};
 }

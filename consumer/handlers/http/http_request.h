@@ -1,5 +1,5 @@
-// One HTTP request at a time on one curl handle: a record out, the answer or its failure back. No
-// threads and no waiting here; http_runner.cc drives the handle. One thread.
+// One HTTP request at a time on one curl handle: a record or batch out, the answer or its failure
+// back. No threads and no waiting here; http_runner.cc drives the handle. One thread.
 #pragma once
 
 #include <array>
@@ -40,6 +40,7 @@ struct HttpTarget {
   // no request may hold, a template is none, tls_ca cannot be read.
   static tl::expected<HttpTarget, Error> Make(const HttpHandlerOptions& options,
                                               const std::string& pipeline);
+  [[nodiscard]] bool batches() const { return options.batch.max_records > 1; }
   // Error: a bad record. It lacks a part of a template, or its body (http_body.h) is not what its
   // Content-Type says.
   tl::expected<RequestParts, HandlerFailure> PartsOf(const HandlerCall& call,
@@ -56,15 +57,15 @@ class HttpRequest {
   HttpRequest(const HttpRequest&) = delete;
   HttpRequest& operator=(const HttpRequest&) = delete;
 
-  // Sets the handle up for this call and its parts; CURLOPT_PRIVATE is this object.
-  void Begin(HandlerCall call, RequestParts parts);
+  // Sets the handle up for this call, or the first of a batch, and its parts; CURLOPT_PRIVATE is
+  // this object.
+  void Begin(const HandlerCall& call, RequestParts parts);
   // What became of it: `code` is how curl says that the transfer ended.
   AnswerBody Result(CURLcode code);
   // Forgets the record. The handle may be used again.
   void End();
 
   [[nodiscard]] CURL* handle() const { return easy_.get(); }
-  [[nodiscard]] const HandlerCall& call() const { return call_; }
 
  private:
   // An attempt is one request: curl itself would send it again, up to five times, where a
@@ -73,7 +74,9 @@ class HttpRequest {
   static std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* self);
   void SetCommonOptions();  // once: they and the method stay from request to request
   void SetBody();
-  void SetHeaders(const RequestParts& parts);
+  void SetHeaders(const HandlerCall& call, const RequestParts& parts);
+  void AddCallHeaders(const HandlerCall& call);
+  [[nodiscard]] const char* ContentType() const;
   [[nodiscard]] std::string CurlsWords(CURLcode code) const;
   [[nodiscard]] std::string Encoding() const;
   [[nodiscard]] std::optional<Millis> RetryAfter() const;
@@ -81,7 +84,6 @@ class HttpRequest {
   const HttpTarget* const target_;
   curl::Easy easy_;
   curl::List headers_;
-  HandlerCall call_;
   std::optional<std::string> payload_;
   std::string body_;  // of the answer
   bool sent_ = false;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "consumer/handlers/http/curl_holders.h"
+#include "consumer/handlers/http/http_batch.h"
 #include "locking/base/check.h"
 #include "locking/base/fd.h"
 #include "locking/base/wake_up.h"
@@ -41,8 +42,8 @@ class CurlLoop {
 
   [[nodiscard]] CURLM* multi() const { return multi_.get(); }
   // Waits until something is ready, a timer of curl's is due or Wake was called, and lets curl act
-  // on it. Then curl_multi_info_read tells which requests have ended. `wait` false: only looks.
-  void Turn(bool wait);
+  // on it, `until` at the latest. Then curl_multi_info_read tells which requests have ended.
+  void Turn(Instant until);
   void Wake() const { wake_up_.Wake(); }  // any thread
 
  private:
@@ -51,7 +52,7 @@ class CurlLoop {
   static int OnSocket(CURL* easy, curl_socket_t socket, int what, void* self, void* known);
   static int OnTimer(CURLM* multi, long ms, void* self);
   void Watch(curl_socket_t socket, int what) const;
-  [[nodiscard]] int WaitMillis(bool wait) const;
+  [[nodiscard]] int WaitMillis(Instant until) const;
   void Act(curl_socket_t socket, int what) const;
 
   Fd epoll_;
@@ -100,10 +101,12 @@ void CurlLoop::Watch(curl_socket_t socket, int what) const {
   Expect(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &event) == 0, "epoll_ctl");
 }
 
-int CurlLoop::WaitMillis(bool wait) const {
-  if (!wait) return 0;
-  if (!due_) return -1;
-  const auto left = std::chrono::ceil<milliseconds>(*due_ - Clock::now()).count();
+int CurlLoop::WaitMillis(Instant until) const {
+  const Instant next = due_ ? std::min(until, Instant(due_->time_since_epoch())) : until;
+  if (next == Instant::max()) return -1;
+  const auto left =
+      std::chrono::ceil<milliseconds>(next.time_since_epoch() - Clock::now().time_since_epoch())
+          .count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
 }
 
@@ -112,9 +115,9 @@ void CurlLoop::Act(curl_socket_t socket, int what) const {
   Checked(curl_multi_socket_action(multi(), socket, what, &running));
 }
 
-void CurlLoop::Turn(bool wait) {
+void CurlLoop::Turn(Instant until) {
   std::array<epoll_event, kMostEvents> events;
-  const int ready = epoll_wait(epoll_.get(), events.data(), kMostEvents, WaitMillis(wait));
+  const int ready = epoll_wait(epoll_.get(), events.data(), kMostEvents, WaitMillis(until));
   Expect(ready >= 0 || errno == EINTR, "epoll_wait");
   for (int i = 0; i < ready; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -137,10 +140,10 @@ void CurlLoop::Turn(bool wait) {
 
 HttpRunner::HttpRunner(HttpHandlerOptions options, std::string pipeline, int concurrency,
                        ConsumerObserver* observer, Answered answered)
-    : PollingRunner(observer, std::move(answered)),
+    : PollingRunner(BatchQueue(options.batch, options.rate_limit), concurrency, observer,
+                    std::move(answered)),
       options_(std::move(options)),
-      pipeline_(std::move(pipeline)),
-      concurrency_(static_cast<std::size_t>(std::max(concurrency, 1))) {}
+      pipeline_(std::move(pipeline)) {}
 
 HttpRunner::~HttpRunner() { HttpRunner::Stop(); }
 
@@ -163,10 +166,6 @@ tl::expected<void, Error> HttpRunner::Start() {
   return {};
 }
 
-void HttpRunner::SetConcurrency(int calls) {
-  concurrency_ = static_cast<std::size_t>(std::max(calls, 1));
-}
-
 void HttpRunner::Wake() { loop_->Wake(); }
 
 void HttpRunner::Run() {
@@ -174,12 +173,12 @@ void HttpRunner::Run() {
   while (!stopping()) {
     TakeCommands();
     StartWaiting();
-    loop_->Turn(waiting_.empty() || running_.size() >= concurrency_);
+    loop_->Turn(running_.size() < concurrency_ ? waiting_.Next(Now()) : Instant::max());
     FinishEnded();
   }
-  while (!running_.empty()) Release(running_.begin());
+  while (!running_.empty()) observer_->OnHandled(Clock::now() - Release(running_.begin()).since);
   idle_.clear();
-  waiting_.clear();
+  waiting_.Clear();
 }
 
 tl::expected<RequestParts, HandlerFailure> HttpRunner::PartsOf(const HandlerCall& call) {
@@ -189,35 +188,50 @@ tl::expected<RequestParts, HandlerFailure> HttpRunner::PartsOf(const HandlerCall
   return target_.PartsOf(call, std::move(*body), evaluator_);
 }
 
+// Calls that are bad records are answered, and leave the batch; the others are one request.
+tl::expected<RequestParts, HandlerFailure> HttpRunner::PartsOfBatch(CallBatch& calls) {
+  HttpBatchText text(options_.batch_form);
+  std::erase_if(calls, [&](const HandlerCall& call) {
+    auto refusal = result_.Refusal(call);
+    if (!refusal) {
+      auto body = body_.Of(call);
+      refusal = body ? text.Add(call, *body) : std::move(body.error());
+    }
+    if (refusal) answered_({.id = call.id, .result = tl::unexpected(std::move(*refusal))});
+    return refusal.has_value();
+  });
+  return RequestParts{.url = {}, .headers = {}, .json = target_.json, .body = text.Take()};
+}
+
 void HttpRunner::StartWaiting() {
-  while (!waiting_.empty() && running_.size() < concurrency_) {
-    auto parts = PartsOf(waiting_.front());
-    if (!parts) {
-      answered_({.id = waiting_.front().id, .result = tl::unexpected(std::move(parts.error()))});
-      waiting_.pop_front();
-      continue;
-    }
-    std::unique_ptr<HttpRequest> request;
-    if (idle_.empty()) {
-      request = std::make_unique<HttpRequest>(&target_);
-    } else {
-      request = std::move(idle_.back());
-      idle_.pop_back();
-    }
-    request->Begin(std::move(waiting_.front()), std::move(*parts));
-    waiting_.pop_front();
-    Checked(curl_multi_add_handle(loop_->multi(), request->handle()));
-    const std::uint64_t id = request->call().id;
-    const bool fresh = running_.try_emplace(id, Running{std::move(request), Clock::now()}).second;
-    FENCEPOST_CHECK(fresh, "a call is out twice under one id");
+  while (running_.size() < concurrency_ && waiting_.Due(Now())) Send(waiting_.Take(Now()));
+}
+
+void HttpRunner::Send(CallBatch calls) {
+  auto parts = target_.batches() ? PartsOfBatch(calls) : PartsOf(calls.front());
+  if (calls.empty()) return;
+  if (!parts) {
+    return answered_({.id = calls.front().id, .result = tl::unexpected(std::move(parts.error()))});
   }
+  std::unique_ptr<HttpRequest> request;
+  if (idle_.empty()) {
+    request = std::make_unique<HttpRequest>(&target_);
+  } else {
+    request = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  request->Begin(calls.front(), std::move(*parts));
+  Checked(curl_multi_add_handle(loop_->multi(), request->handle()));
+  const HttpRequest* const key = request.get();
+  running_.emplace(key, Running{std::move(request), {std::move(calls), Clock::now()}});
 }
 
 bool HttpRunner::CancelRunning(std::uint64_t id) {
-  const auto at = running_.find(id);
+  const auto at = std::ranges::find_if(
+      running_, [id](const auto& running) { return running.second.out.Has(id); });
   if (at == running_.end()) return false;
-  const Nanos took = Release(at);
-  answered_({.id = id, .result = Cancelled(), .took = took});
+  at->second.out.cancelled.push_back(id);
+  if (at->second.out.Abandoned()) AnswerEach(Release(at), {});
   return true;
 }
 
@@ -229,24 +243,40 @@ void HttpRunner::FinishEnded() {
     HttpRequest* request = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
     AnswerBody body = request->Result(code);
-    HandlerAnswer answer{.id = request->call().id,
-                         .result = body ? result_.Apply(request->call(), std::move(*body))
-                                        : tl::unexpected(std::move(body.error()))};
-    answer.took = Release(running_.find(answer.id));
-    answered_(std::move(answer));
+    Finish(Release(running_.find(request)), std::move(body));
   }
 }
 
+void HttpRunner::Finish(Out out, AnswerBody body) {
+  if (!body && body.error().error_class == "413" && out.calls.size() > 1) {
+    observer_->OnHandled(Clock::now() - out.since);
+    return waiting_.Halve(TakeBack(std::move(out)), Now());
+  }
+  if (!body) return FailAll(std::move(out), std::move(body.error()));
+  tl::expected<std::vector<AnswerBody>, HandlerFailure> answers;
+  if (target_.batches()) {
+    answers = ParseHttpBatch(options_, *body, RecordIds(out.calls));
+  } else {
+    answers->push_back(std::move(body));
+  }
+  if (!answers) return FailAll(std::move(out), std::move(answers.error()));
+  std::vector<HandlerResult> results;
+  for (std::size_t i = 0; i < answers->size(); ++i) {
+    AnswerBody& answer = (*answers)[i];
+    results.push_back(answer ? result_.Apply(out.calls[i], std::move(*answer))
+                             : tl::unexpected(std::move(answer.error())));
+  }
+  AnswerEach(std::move(out), std::move(results));
+}
+
 // A request that is still out is broken off, and its connection closed (HTTP/2: its stream).
-Nanos HttpRunner::Release(std::unordered_map<std::uint64_t, Running>::iterator at) {
-  const Nanos took = Clock::now() - at->second.since;
-  std::unique_ptr<HttpRequest> request = std::move(at->second.request);
+PollingRunner::Out HttpRunner::Release(RunningRequests::iterator at) {
+  Running ended = std::move(at->second);
   running_.erase(at);
-  Checked(curl_multi_remove_handle(loop_->multi(), request->handle()));
-  request->End();
-  idle_.push_back(std::move(request));
-  observer_->OnHandled(took);
-  return took;
+  Checked(curl_multi_remove_handle(loop_->multi(), ended.request->handle()));
+  ended.request->End();
+  idle_.push_back(std::move(ended.request));
+  return std::move(ended.out);
 }
 
 }  // namespace fencepost::consumer

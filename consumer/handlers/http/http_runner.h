@@ -1,10 +1,9 @@
-// Calls an HTTP service, a request a record, on one thread of its own with libcurl's multi
+// Calls an HTTP service, a request a record or batch, on one thread of its own with libcurl's multi
 // interface. At most `concurrency` requests are out; the rest wait in order. Connections stay open
 // and are used again; over TLS, HTTP/2 where the server has it. A call's timeout counts from when
 // its request starts. README.md says what a request carries and how answers are judged.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -26,27 +25,28 @@ class HttpRunner final : public PollingRunner {
   ~HttpRunner() override;
 
   tl::expected<void, Error> Start() override;
-  void SetConcurrency(int calls) override;
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Running {
     std::unique_ptr<HttpRequest> request;
-    Clock::time_point since;
+    Out out;
   };
+  using RunningRequests = std::unordered_map<const HttpRequest*, Running>;
 
   void Wake() override;
   // The thread's own:
   bool CancelRunning(std::uint64_t id) override;
   void Run();
   tl::expected<RequestParts, HandlerFailure> PartsOf(const HandlerCall& call);
+  tl::expected<RequestParts, HandlerFailure> PartsOfBatch(CallBatch& calls);
   void StartWaiting();
+  void Send(CallBatch calls);
   void FinishEnded();
-  Nanos Release(std::unordered_map<std::uint64_t, Running>::iterator at);
+  void Finish(Out out, AnswerBody body);
+  Out Release(RunningRequests::iterator at);
 
   const HttpHandlerOptions options_;
   const std::string pipeline_;
-  std::atomic<std::size_t> concurrency_;
 
   HttpTarget target_;
   std::unique_ptr<CurlLoop> loop_;
@@ -54,7 +54,7 @@ class HttpRunner final : public PollingRunner {
   Evaluator evaluator_;
   HttpBodyRule body_;
   HttpResultRule result_;
-  std::unordered_map<std::uint64_t, Running> running_;
+  RunningRequests running_;
   std::vector<std::unique_ptr<HttpRequest>> idle_;
 };
 

@@ -68,7 +68,7 @@ TEST(Memory, OfTheLineForAProgramIsBounded) {
     }
     const HandlerCall call = MakeCall(1, spec);
     ExpectBounded(name, size, "", [&] {
-      return ExecRequestLine(call, ExecValue::kText) ? std::string() : "error";
+      return ExecRequest(call, ExecValue::kText) ? std::string() : "error";
     });
   }
 }

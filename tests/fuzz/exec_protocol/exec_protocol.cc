@@ -1,6 +1,8 @@
 // What goes between an exec handler and its program: the line for a record is one line of JSON
 // whatever the record holds, and a reply is values, a failure that is fit to print, or neither. The
 // first line is the record's id and key; the rest its value, and the reply.
+#include <array>
+
 #include <nlohmann/json.hpp>
 
 #include "consumer/handlers/exec/exec_protocol.h"
@@ -21,12 +23,13 @@ void CheckRequest(std::string_view key, std::string_view value, ExecValue form) 
   call.record.headers = {{key, value}, {"h", key}, {key, std::nullopt}};
   call.where.topic = "orders";
   call.record_id = StoredId(key);
-  const auto made = ExecRequestLine(call, form);
+  const auto made = ExecRequest(call, form);
   if (!made) {
     FENCEPOST_CHECK(form == ExecValue::kJson && IsOneLine(made.error().shown), Shown(value));
     return;
   }
-  const std::string& line = *made;
+  const std::string line = ExecLine({&*made, 1}, false);
+  FENCEPOST_CHECK(ExecLine({&*made, 1}, true).ends_with("]}\n"), Shown(line));
   FENCEPOST_CHECK(line.find('\n') == line.size() - 1, Shown(line));
   FENCEPOST_CHECK(line.find('\r') == std::string::npos, Shown(line));
   FENCEPOST_CHECK(JsonProblem(line, kMostJsonLevels + 1).empty(), Shown(line));
@@ -40,11 +43,26 @@ void CheckRequest(std::string_view key, std::string_view value, ExecValue form) 
   }
 }
 
+void CheckBatch(std::string_view line, std::string_view id) {
+  const std::array<std::string_view, 2> ids = {id, "another"};
+  const auto replies = ParseExecBatch(line, ids);
+  FENCEPOST_CHECK(!IsExecHeartbeat(line) || !replies, Shown(line));
+  if (!replies) {
+    FENCEPOST_CHECK(!replies.error().empty() && IsOneLine(replies.error()), Shown(line));
+    return;
+  }
+  FENCEPOST_CHECK(replies->size() == ids.size(), Shown(line));
+  for (const HandlerResult& reply : *replies) {
+    FENCEPOST_CHECK(reply || IsOneLine(reply.error().text), Shown(line));
+  }
+}
+
 }  // namespace
 
 void OneInput(std::string_view input) {
   Parts parts(input);
   const std::string_view id = parts.Line();
+  CheckBatch(parts.rest(), id);
   const auto reply = ParseExecReply(parts.rest(), id);
   if (!reply) {
     FENCEPOST_CHECK(!reply.error().empty() && IsOneLine(reply.error()), Shown(reply.error()));

@@ -1,5 +1,6 @@
 // An HTTP answer to a handler's request, as bytes on a socket: libcurl reads them, and what becomes
-// of the record is a value or a failure that is fit to print. No network: curl is given one end of
+// of the record is a value or a failure that is fit to print, of its body for a batch those of each
+// record. No network: curl is given one end of
 // a socket pair whose other end has said all that it will say.
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,8 +9,10 @@
 #include <array>
 
 #include <curl/curl.h>
+#include <nlohmann/json.hpp>
 
 #include "consumer/handlers/http/http_answer.h"
+#include "consumer/handlers/http/http_batch.h"
 #include "consumer/handlers/http/http_request.h"
 #include "tests/fuzz/target.h"
 
@@ -53,9 +56,38 @@ AnswerBody Answered(std::string_view answer) {
   return result;
 }
 
+void CheckBatch(const std::string& body, HttpBatchForm form) {
+  constexpr std::array<std::string_view, 2> kIds = {"a", "b"};
+  const auto bodies = ParseHttpBatch({.batch_form = form}, body, kIds);
+  if (!bodies) {
+    FENCEPOST_CHECK(IsOneLine(bodies.error().text), Shown(body));
+    return;
+  }
+  FENCEPOST_CHECK(bodies->size() == kIds.size(), Shown(body));
+  const auto json = nlohmann::json::parse(body, nullptr, false);
+  if (!json.is_array()) return;
+  const auto has_id = [](const nlohmann::json& element) {
+    return element.is_object() && element.contains("id") && element["id"].is_string() &&
+           (element.contains("value") || element.contains("error"));
+  };
+  const bool by_id = std::ranges::any_of(json, has_id);
+  for (std::size_t i = 0; i < kIds.size(); ++i) {
+    const HttpBodyResult& one = (*bodies)[i];
+    FENCEPOST_CHECK(one || IsOneLine(one.error().text), Shown(body));
+    const auto of_it = std::ranges::count_if(json, [&](const nlohmann::json& element) {
+      return has_id(element) && element["id"] == kIds[i];
+    });
+    FENCEPOST_CHECK(!one || !by_id || of_it == 1, Shown(body));
+  }
+}
+
 }  // namespace
 
 void OneInput(std::string_view input) {
+  const std::size_t head = input.find("\r\n\r\n");
+  const std::string body(input.substr(head == std::string_view::npos ? 0 : head + 4));
+  CheckBatch(body, HttpBatchForm::kArray);
+  CheckBatch(body, HttpBatchForm::kNdjson);
   const auto wait = ParseRetryAfter(std::string(Parts(input).Line()), Millis(1'700'000'000'000));
   FENCEPOST_CHECK(!wait || (*wait >= Millis(0) && *wait <= std::chrono::hours(366 * 24)),
                   Shown(input));

@@ -536,24 +536,6 @@ TEST_F(OneCallAtATime, IsNotTakenUpByTheRetriesOfAnotherKey) {
   EXPECT_EQ(worker.StageOf("a"), "retrying");
 }
 
-FlowOptions FiveASecond() {
-  FlowOptions options = WithCircuit();
-  options.tuning.calls_per_second = 5;
-  return options;
-}
-using RateLimitOfAHandler = WorkerWith<FiveASecond>;
-
-TEST_F(RateLimitOfAHandler, LetsCallsOutEvenly) {
-  worker.Deliver(0, {"a@1", "b@2", "c@3"});
-  EXPECT_EQ(worker.Calls(), "a");
-  worker.Wait(Millis(150));
-  EXPECT_EQ(worker.Calls(), "a");
-  worker.Wait(Millis(60));
-  EXPECT_EQ(worker.Calls(), "a b");
-  worker.Wait(Millis(200));
-  EXPECT_EQ(worker.Calls(), "a b c");
-}
-
 using Pause = WorkerWith<WithCircuit>;
 
 TEST_F(Pause, TakesNothingNewFinishesWhatWasBegunAndGoesOn) {
@@ -579,19 +561,6 @@ TEST_F(OneCallAtATime, IsTheLimitUntilItIsTuned) {
   worker.Fail("a", Unavailable());
   EXPECT_EQ(worker.Letters(), "a:503");
   EXPECT_EQ(worker.Calls(), "b c");
-}
-
-TEST_F(RateLimitOfAHandler, ThatIsTunedIsNotDelayedByTheOldOne) {
-  Tuning tuning = FiveASecond().tuning;
-  tuning.calls_per_second = 0.001;
-  worker.Tune(tuning);
-  worker.Deliver(0, {"a@1", "b@2", "c@3"});
-  EXPECT_EQ(worker.Calls(), "a");
-  tuning.calls_per_second = 5;
-  worker.Tune(tuning);
-  EXPECT_EQ(worker.Calls(), "a b");
-  worker.Wait(Millis(210));
-  EXPECT_EQ(worker.Calls(), "a b c");
 }
 
 }  // namespace

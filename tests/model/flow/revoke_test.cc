@@ -261,16 +261,20 @@ TEST(OwnershipOfAHandledRecord, ThatComesAfterItsTimeHasEndedCallsNothingBehindI
   SharedWorld world;
   FlowOptions options = FlowBench::Handling();
   options.ledger_row_lifetime = Millis(1'000);  // and a record that goes on without a lock
-  options.tuning.calls_per_second = 1;
+  options.tuning.retry = {
+      .attempts = 1, .initial = Millis(1000), .max = Millis(1000), .jitter = Jitter::kNone};
   FlowBench worker(world, options);
   worker.Assign(0);
+  worker.Assign(1);
   const auto commits = worker.TickCommits();
   worker.flow.SetUnlocked(true, world.now);
   worker.Deliver(0, {"a"});
   worker.Handle("a");
+  worker.Deliver(1, {"x"});
+  worker.Fail("x", {.error_class = "connection", .text = "refused", .reached = false});
   worker.Pass(Millis(900));
   worker.Deliver(0, {"b"});
-  ASSERT_EQ(worker.Calls(), "") << "b waits for its second";
+  ASSERT_EQ(worker.Calls(), "") << "the next call is a probe, a second after that of x";
   worker.Pass(Millis(150));  // that of a is over, and no timer has come yet
   worker.Committed(commits);
   EXPECT_EQ(worker.Calls(), "") << "of b";

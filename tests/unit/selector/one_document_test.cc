@@ -229,7 +229,7 @@ std::string ForTake(std::string_view text) {
 
 // The line without what is not the value.
 std::string ForExec(std::string_view text) {
-  const auto line = ExecRequestLine(CallWith(text), ExecValue::kJson);
+  const auto line = ExecRequest(CallWith(text), ExecValue::kJson);
   if (!line) {
     EXPECT_EQ(line.error().error_class, "bad_record");
     EXPECT_FALSE(line.error().retry);

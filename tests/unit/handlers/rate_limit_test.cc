@@ -1,4 +1,4 @@
-#include "consumer/flow/state/rate_limit.h"
+#include "consumer/handlers/rate_limit.h"
 
 #include <gtest/gtest.h>
 
