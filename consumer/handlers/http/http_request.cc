@@ -159,9 +159,18 @@ HttpRequest::HttpRequest(const HttpTarget* target) : target_(target), easy_(curl
 int HttpRequest::BeforeSending(void* self, char* /*there*/, char* /*here*/, int /*port_there*/,
                                int /*port_here*/) {
   auto& request = *static_cast<HttpRequest*>(self);
-  if (request.sent_ && !Planted("attempt_is_sent_again")) return CURL_PREREQFUNC_ABORT;
-  request.sent_ = true;
+  if (request.begun_ && request.WentOut() && !Planted("attempt_is_sent_again")) {
+    return CURL_PREREQFUNC_ABORT;
+  }
+  request.begun_ = true;
   return CURL_PREREQFUNC_OK;
+}
+
+// After the call of BeforeSending: before it, these may be bytes for a proxy.
+bool HttpRequest::WentOut() const {
+  long bytes = 0;
+  curl_easy_getinfo(easy_.get(), CURLINFO_REQUEST_SIZE, &bytes);
+  return bytes > 0;
 }
 
 std::size_t HttpRequest::OnBody(char* data, std::size_t size, std::size_t count, void* self) {
@@ -177,7 +186,7 @@ std::size_t HttpRequest::OnBody(char* data, std::size_t size, std::size_t count,
 void HttpRequest::Begin(const HandlerCall& call, RequestParts parts) {
   payload_ = std::move(parts.body);
   body_.clear();
-  sent_ = false;
+  begun_ = false;
   too_large_ = false;
   words_[0] = '\0';
   Set(easy_.get(), CURLOPT_TIMEOUT_MS,
@@ -289,14 +298,12 @@ AnswerBody HttpRequest::Result(CURLcode code) {
   const bool torn = code == CURLE_PARTIAL_FILE && Planted("torn_answer_counts");
   if (code != CURLE_OK && !too_large_ && !torn) {
     const bool late = code == CURLE_OPERATION_TIMEDOUT;
-    curl_off_t ready = 0;  // microseconds until the request was about to go out
-    curl_easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &ready);
     const bool again = code == CURLE_ABORTED_BY_CALLBACK;  // BeforeSending
     const std::string words = again ? "the connection ended without an answer" : CurlsWords(code);
     return tl::unexpected(HandlerFailure{.error_class = late ? "timeout" : "connection",
                                          .text = words,
                                          .shown = words,
-                                         .reached = again || ready > 0});
+                                         .reached = begun_ && WentOut()});
   }
   long number = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &number);

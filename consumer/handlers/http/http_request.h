@@ -68,11 +68,12 @@ class HttpRequest {
   [[nodiscard]] CURL* handle() const { return easy_.get(); }
 
  private:
-  // An attempt is one request: curl itself would send it again, up to five times, where a
-  // connection that was used before ends without an answer.
+  // An attempt is one request. Where a connection that was used before turns out to have ended,
+  // curl asks for another one, up to five times: right if nothing of the request went out.
   static int BeforeSending(void* self, char* there, char* here, int port_there, int port_here);
   static std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* self);
-  void SetCommonOptions();  // once: they and the method stay from request to request
+  void SetCommonOptions();             // once: they and the method stay from request to request
+  [[nodiscard]] bool WentOut() const;  // any of it
   void SetBody();
   void SetHeaders(const HandlerCall& call, const RequestParts& parts);
   void AddCallHeaders(const HandlerCall& call);
@@ -85,8 +86,8 @@ class HttpRequest {
   curl::Easy easy_;
   curl::List headers_;
   std::optional<std::string> payload_;
-  std::string body_;  // of the answer
-  bool sent_ = false;
+  std::string body_;    // of the answer
+  bool begun_ = false;  // a connection is there, and it was about to go out
   bool too_large_ = false;
   std::array<char, CURL_ERROR_SIZE> words_{};
 };

@@ -72,6 +72,23 @@ TEST_F(HttpEncoding, OfGzipAndDeflateIsUndone) {
   EXPECT_EQ(Value("identity", kText), kText);
 }
 
+TEST_F(HttpEncoding, IsUndoneOfAnAnswerInChunks) {
+  const std::string gzip = Deflated(kText, kGzip);
+  std::string raw =
+      "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const char byte : gzip) raw += std::string("1\r\n") + byte + "\r\n";
+  for (const bool whole : {true, false}) {
+    server_ = std::make_unique<StubServer>(
+        [&](const StubServer::Request&) { return Answer{.raw = whole ? raw + "0\r\n\r\n" : raw}; });
+    Start({.kind = HttpHandlerOptions{.url = server_->Url()}});
+    if (whole) {
+      EXPECT_EQ(ValueOf("{}"), kText);
+    } else {
+      EXPECT_THAT(Told("{}"), StartsWith("connection, "));
+    }
+  }
+}
+
 TEST_F(HttpEncoding, ThatIsNotUndoneIsAFailureOfTheServiceThatNamesIt) {
   const std::string gzip = Deflated(kText, kGzip);
   const auto failure = [](std::string_view encoding, std::string_view why) {
