@@ -185,15 +185,30 @@ std::size_t HttpRequest::OnBody(char* data, std::size_t size, std::size_t count,
 
 void HttpRequest::Begin(const HandlerCall& call, RequestParts parts) {
   payload_ = std::move(parts.body);
-  body_.clear();
-  begun_ = false;
-  too_large_ = false;
-  words_[0] = '\0';
+  Reset();
   Set(easy_.get(), CURLOPT_TIMEOUT_MS,
       static_cast<long>(std::max<Millis>(call.timeout, Millis(1)).count()));
   if (!parts.url.empty()) Set(easy_.get(), CURLOPT_URL, parts.url.c_str());
   SetBody();
   SetHeaders(call, parts);
+}
+
+void HttpRequest::Reset() {
+  body_.clear();
+  begun_ = false;
+  too_large_ = false;
+  words_[0] = '\0';
+}
+
+void HttpRequest::Authorize(const std::string& token) {
+  Set(easy_.get(), CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BEARER));
+  Set(easy_.get(), CURLOPT_XOAUTH2_BEARER, token.c_str());
+}
+
+bool HttpRequest::IsUnauthorized(CURLcode code) const {
+  long status = 0;
+  curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+  return code == CURLE_OK && status == 401;
 }
 
 void HttpRequest::SetCommonOptions() {

@@ -60,6 +60,12 @@ class HttpRequest {
   // Sets the handle up for this call, or the first of a batch, and its parts; CURLOPT_PRIVATE is
   // this object.
   void Begin(const HandlerCall& call, RequestParts parts);
+  // The token that the service asks for; before each time it is sent.
+  void Authorize(const std::string& token);
+  // The service answered 401.
+  [[nodiscard]] bool IsUnauthorized(CURLcode code) const;
+  // It is sent once more: what was answered is forgotten.
+  void Reset();
   // What became of it: `code` is how curl says that the transfer ended.
   AnswerBody Result(CURLcode code);
   // Forgets the record. The handle may be used again.

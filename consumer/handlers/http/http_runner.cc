@@ -160,8 +160,14 @@ tl::expected<void, Error> HttpRunner::Start() {
   if (!result) return tl::unexpected(result.error());
   result_ = std::move(*result);
   loop_ = std::make_unique<CurlLoop>();
+  if (!options_.auth.oauth.token_url.empty()) {
+    auto oauth = OauthClient::Make(options_, target_.user_agent, loop_->multi());
+    if (!oauth) return tl::unexpected(oauth.error());
+    oauth_ = std::move(*oauth);
+  }
   // Otherwise connections are closed while requests rest between two batches.
-  Checked(curl_multi_setopt(loop_->multi(), CURLMOPT_MAXCONNECTS, static_cast<long>(concurrency_)));
+  const auto connections = static_cast<long>(concurrency_ + (oauth_ ? 1 : 0));
+  Checked(curl_multi_setopt(loop_->multi(), CURLMOPT_MAXCONNECTS, connections));
   thread_ = std::thread([this] { Run(); });
   return {};
 }
@@ -221,9 +227,49 @@ void HttpRunner::Send(CallBatch calls) {
     idle_.pop_back();
   }
   request->Begin(calls.front(), std::move(*parts));
-  Checked(curl_multi_add_handle(loop_->multi(), request->handle()));
   const HttpRequest* const key = request.get();
-  running_.emplace(key, Running{std::move(request), {std::move(calls), Clock::now()}});
+  Running running{std::move(request), {std::move(calls), Clock::now()}};
+  SendOut(running_.emplace(key, std::move(running)).first->second);
+}
+
+void HttpRunner::SendOut(Running& call) {
+  if (oauth_) {
+    const std::string* const token = oauth_->Token(call.out.calls.front().timeout);
+    if (token == nullptr) return;
+    call.request->Authorize(*token);
+    call.token = oauth_->number();
+  }
+  call.sent = true;
+  call.out.since = Clock::now();
+  Checked(curl_multi_add_handle(loop_->multi(), call.request->handle()));
+}
+
+// The token may have been withdrawn.
+bool HttpRunner::SendAgain(Running& call, CURLcode code) {
+  if (!oauth_ || !call.request->IsUnauthorized(code) || std::exchange(call.again, true)) {
+    return false;
+  }
+  Checked(curl_multi_remove_handle(loop_->multi(), call.request->handle()));
+  call.request->Reset();
+  call.sent = false;
+  oauth_->OnRefused(call.token);
+  SendOut(call);
+  return true;
+}
+
+void HttpRunner::OnTokenAnswer(CURLcode code) {
+  const std::optional<HandlerFailure> failure = oauth_->OnEnded(code);
+  for (auto next = running_.begin(); next != running_.end();) {
+    const auto at = next++;
+    if (at->second.sent) continue;
+    if (!failure) {
+      SendOut(at->second);
+      continue;
+    }
+    for (const HandlerCall& call : TakeBack(Release(at))) {
+      answered_({.id = call.id, .result = tl::unexpected(*failure)});
+    }
+  }
 }
 
 bool HttpRunner::CancelRunning(std::uint64_t id) {
@@ -240,10 +286,16 @@ void HttpRunner::FinishEnded() {
   while (const CURLMsg* message = curl_multi_info_read(loop_->multi(), &left)) {
     if (message->msg != CURLMSG_DONE) continue;
     const CURLcode code = message->data.result;
+    if (oauth_ && oauth_->Owns(message->easy_handle)) {
+      OnTokenAnswer(code);
+      continue;
+    }
     HttpRequest* request = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
+    const auto at = running_.find(request);
+    if (SendAgain(at->second, code)) continue;
     AnswerBody body = request->Result(code);
-    Finish(Release(running_.find(request)), std::move(body));
+    Finish(Release(at), std::move(body));
   }
 }
 

@@ -244,6 +244,7 @@ caught_by(torn_answer_counts component/handlers
   HttpHandler.TakesAnAnswerThatBreaksOffAndWhatIsNotHttpForNone)
 caught_by(attempt_is_sent_again component/handlers
   HttpHandler.SendsARequestOnceWhereAConnectionThatWasUsedBeforeEndsWithoutAnAnswer)
+caught_by(expired_token_is_used unit/handlers Token.IsAskedForOnceAndUsedUntilItExpires)
 caught_by(header_hides_the_token component/handlers
   HttpHandler.SendsTheRecordWithItsIdItsTokenAndItsSource)
 caught_by(reply_to_another_record_counts component/handlers

@@ -1,0 +1,55 @@
+// Asks for the token of a handler's calls (OauthToken) on a multi handle that the runner drives: a
+// request at a time, however many calls wait for it. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "consumer/handlers/http/curl_holders.h"
+#include "consumer/handlers/http/oauth_token.h"
+#include "consumer/handlers/runner.h"
+
+namespace fencepost::consumer {
+
+class OauthClient {
+ public:
+  // `multi` and the handler's options outlive it. Error: the address is none.
+  static tl::expected<std::unique_ptr<OauthClient>, Error> Make(const HttpHandlerOptions& options,
+                                                                const std::string& user_agent,
+                                                                CURLM* multi);
+  OauthClient(const HttpHandlerOptions& options, const std::string& user_agent, CURLM* multi,
+              std::string shown);
+  OauthClient(const OauthClient&) = delete;
+  OauthClient& operator=(const OauthClient&) = delete;
+
+  // What a call carries. nullptr: it waits until OnEnded. Asks where it is time to, for as long as
+  // `timeout`.
+  const std::string* Token(Millis timeout);
+  [[nodiscard]] std::uint64_t number() const { return token_.number(); }
+  void OnRefused(std::uint64_t number) { token_.OnRefused(number); }
+
+  [[nodiscard]] bool Owns(const CURL* easy) const { return easy == easy_.get(); }
+  // Its request ended so. A failure: why there is no token; the service was not reached.
+  std::optional<HandlerFailure> OnEnded(CURLcode code);
+
+ private:
+  static std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* self);
+  std::string Judge(CURLcode code);
+
+  CURLM* const multi_;
+  const std::string shown_;  // the endpoint's address, without what may be secret
+  const std::string body_;
+  OauthToken token_;
+  curl::Easy easy_;
+  curl::List headers_;
+  std::string answer_;
+  bool too_large_ = false;
+  std::array<char, CURL_ERROR_SIZE> words_{};
+};
+
+}  // namespace fencepost::consumer
