@@ -152,8 +152,8 @@ std::vector<Key> HttpKeys() {
            {.default_words = "`[2xx]`", .check = CheckStatus, .by_commas = true}),
       http("retry_on", &HttpHandlerOptions::retry_on,
            "Failures that are retried, besides `timeout` and `connection`: `408`, `429`, `5xx`. "
-           "Other statuses fail at once, but for 3xx, 401, 403, 405, 407, 421 and 426: they are "
-           "about the caller, and are retried.",
+           "Others fail at once, but for 3xx, 401, 403, 405, 407, 421 and 426, which are about the "
+           "caller, and for any until the worker's first success.",
            {.default_words = "`[408, 429, 5xx]`",
             .check = CheckErrorClass,
             .may_be_empty = true,

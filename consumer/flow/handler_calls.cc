@@ -46,7 +46,8 @@ HandlerCalls::HandlerCalls(const FlowOptions& options, const Tuning& tuning, Rec
       random_(random),
       observer_(observer),
       actions_(actions),
-      circuit_(tuning.retry.attempts) {}
+      circuit_(tuning.retry.attempts),
+      served_(options.served) {}
 
 void HandlerCalls::OnTuned() { circuit_.SetFailuresToOpen(tuning_.retry.attempts); }
 
@@ -128,6 +129,7 @@ HandlerCalls::Ended HandlerCalls::OnAnswer(const HandlerAnswer& answer, Now now)
   out_.erase(call);
   const bool probe = circuit_.OnEnd(answer.id);
   if (answer.result) {
+    served_ = true;
     limiter_->OnAnswer();
     OnHandlerWorks(answer.id, now);
   }
@@ -166,7 +168,10 @@ bool HandlerCalls::GoesAlone(InFlight& in, const HandlerFailure& failure) {
 bool HandlerCalls::OnFailed(InFlight& in, const HandlerFailure& failure, std::uint64_t call,
                             bool probe, Now now) {
   if (GoesAlone(in, failure) && !probe) return true;
-  const bool refused = !failure.shared && !MayRetry(options_.handler, tuning_.retry, failure);
+  const bool of_all = !served_ && MayBeOfAll(options_.handler, tuning_.retry, failure) &&
+                      !Planted("first_refusals_are_believed");
+  const bool refused =
+      !failure.shared && !of_all && !MayRetry(options_.handler, tuning_.retry, failure);
   if (refused && Believed()) {
     if (failure.asked) OnHandlerWorks(call, now);  // it did answer
     return false;
@@ -181,7 +186,9 @@ bool HandlerCalls::OnFailed(InFlight& in, const HandlerFailure& failure, std::ui
                                          : Says::kNothing;
   in.failing.why = failure.error_class;
   circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failing, call, says, now.boot);
-  const bool blames = failure.reached && !failure.shared && !IsAboutTheCaller(failure.error_class);
+  const bool blames =
+      failure.reached && !failure.shared &&
+      (!IsAboutTheCaller(failure.error_class) || circuit_.ServedOthersSince(in.failing));
   const bool long_enough = blames && !circuit_.open() && LongEnough(in);
   const bool given_up = long_enough && Believed();
   if (given_up) circuit_.OnGivenUp();
@@ -214,7 +221,9 @@ void HandlerCalls::WaitForProbe(const HandlerFailure& failure, Says says, bool w
                             "dead_letter.max_consecutive",
                             limiter_->in_a_row(), what)
                       : "its service is unavailable: " + what;
-  if (IsAboutTheCaller(failure.error_class)) why_ += "; check handler.http's url and credentials";
+  if (IsAboutTheCaller(failure.error_class) || (!refuses_all_ && !failure.retry)) {
+    why_ += "; check handler.http's url and credentials";
+  }
   if (was_open) return;
   observer_->OnNote(locking::Severity::kWarn, "handler_unavailable",
                     fmt::format("{} calls failed in a row: {}; from now on one call at a "

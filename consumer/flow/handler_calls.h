@@ -49,7 +49,8 @@ class HandlerCalls {
   void OnMade(std::uint64_t bytes);
   // Its call failed: whether it is tried again. It is not where it is refused, or has failed so
   // often and by itself for so long (HandlerCircuit::Failing); nor are more than so many in a row
-  // given up (DeadLetterLimiter).
+  // given up (DeadLetterLimiter). Until the service has done one record, a status by which it
+  // refuses is no record's own (MayBeOfAll): such a record is tried again.
   bool OnFailed(InFlight& record, const HandlerFailure& failure, std::uint64_t call, bool probe,
                 Now now);
 
@@ -95,6 +96,7 @@ class HandlerCalls {
   HandlerCircuit circuit_;
   Instant call_at_ = Instant::max();
   std::string why_;
+  bool served_;  // the service has done a record
   bool unclear_ = false;
   bool refuses_all_ = false;  // it is open since more were refused than are believed
 };

@@ -101,20 +101,6 @@ void Add(std::string& text, const std::string& sentence) {
   text += (text.empty() ? "" : " ") + sentence;
 }
 
-// Of an answer about the caller, which never counts against the record.
-std::string WhenTheCallerIsTaken(const Findings& f, const std::string& status) {
-  const bool letters = f.options.dead_letter.has_value();
-  if (consumer::MatchClass(f.options.retry.never, status) != consumer::ClassMatch::kNone &&
-      !MayRetry(f.options.handler, f.options.retry, {.error_class = status, .text = ""})) {
-    return fmt::format("retry.never names {}: the same answer {}.", status,
-                       letters ? "makes a dead letter of it" : "ends the worker with exit code 1");
-  }
-  return fmt::format(
-      "An answer with status {0} is about the caller, not the record: it is tried again until the "
-      "service takes it.{1}",
-      status, letters ? fmt::format(" retry.never: [{}] makes a dead letter of it.", status) : "");
-}
-
 std::string WhenGivenUp(const Findings& f, const consumer::FailedRecord& failing) {
   consumer::RetryOptions retry = f.options.retry;
   retry.jitter = consumer::Jitter::kNone;  // the longest wait
@@ -122,15 +108,20 @@ std::string WhenGivenUp(const Findings& f, const consumer::FailedRecord& failing
   const WallTime last(failing.last);
   const std::string due = fmt::format("The next attempt is due by {}. ", MomentText(last + wait));
   if (failing.attempts == 0) return due + "It is tried again until the handler is reached.";
-  if (consumer::IsAboutTheCaller(failing.why)) return due + WhenTheCallerIsTaken(f, failing.why);
+  const char* const end = f.options.dead_letter
+                              ? "becomes a dead letter"
+                              : "ends the worker with exit code 1 (no dead_letter section)";
+  if (consumer::MatchClass(retry.never, failing.why) != consumer::ClassMatch::kNone &&
+      !MayRetry(f.options.handler, retry, {.error_class = failing.why, .text = ""})) {
+    return due + fmt::format("retry.never names {}: by the same answer it {}.", failing.why, end);
+  }
   return due + fmt::format(
-                   "If only this record fails, it is given up after {} attempts "
-                   "and {} of that, at {} at the soonest: {}.",
+                   "{}, it is given up after {} attempts and {} of that, at {} at the soonest: "
+                   "then it {}.",
+                   consumer::IsAboutTheCaller(failing.why) ? "While the service takes others"
+                                                           : "If only this record fails",
                    retry.attempts, SpanText(retry.give_up_after),
-                   MomentText(last + std::max(wait, retry.give_up_after - failing.alone)),
-                   f.options.dead_letter
-                       ? "then it becomes a dead letter"
-                       : "then the worker ends with exit code 1 (no dead_letter section)");
+                   MomentText(last + std::max(wait, retry.give_up_after - failing.alone)), end);
 }
 
 std::string FailuresText(const consumer::FailedRecord& failing) {

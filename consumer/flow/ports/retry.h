@@ -24,6 +24,16 @@ inline bool MayRetry(const HandlerOptions& handler, const RetryOptions& retry,
   return http != nullptr && MatchClass(http->retry_on, failure.error_class) == ClassMatch::kExact;
 }
 
+// An HTTP status, by which a service may refuse every record, as one at a wrong address does; but
+// for one that the user calls final (`never`).
+inline bool MayBeOfAll(const HandlerOptions& handler, const RetryOptions& retry,
+                       const HandlerFailure& failure) {
+  return std::holds_alternative<HttpHandlerOptions>(handler.kind) && !failure.retry &&
+         MatchClass({"1xx", "2xx", "3xx", "4xx", "5xx"}, failure.error_class) !=
+             ClassMatch::kNone &&
+         MatchClass(retry.never, failure.error_class) == ClassMatch::kNone;
+}
+
 // The service itself says that it serves nobody now, or not this caller.
 inline bool SaysUnavailable(const HandlerFailure& failure) {
   return failure.error_class == "429" || failure.error_class == "503" ||

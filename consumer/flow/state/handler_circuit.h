@@ -64,6 +64,11 @@ class HandlerCircuit {
     return open_ ? now - opened_at_ : locking::Nanos(0);
   }
 
+  // Others have succeeded since the record failed first.
+  [[nodiscard]] bool ServedOthersSince(const Failing& failing) const {
+    return last_success_ > failing.begun;
+  }
+
   // When the next call may go out; max(): after an answer to the probe, or a success.
   [[nodiscard]] locking::Instant NextCall() const {
     if (!open_) return locking::Instant();
@@ -86,7 +91,7 @@ class HandlerCircuit {
     ++failing.failures;
     if (before == 0) failing.begun = std::max(newest_, call);
     const locking::Nanos since = std::min(now - std::exchange(failing.at, now), failing.wait);
-    const bool nobody = says == Says::kServesNobody && last_success_ <= failing.begun;
+    const bool nobody = says == Says::kServesNobody && !ServedOthersSince(failing);
     const bool shared_by_all = nobody || says == Says::kIsAway || says == Says::kRefusesAll;
     if (says != Says::kRefusesAll && last_success_ > (before == 0 ? call : before)) {
       failing.alone += since;

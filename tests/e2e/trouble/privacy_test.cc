@@ -288,7 +288,8 @@ INSTANTIATE_TEST_SUITE_P(
             .quoted = false},
         Way{.name = "ByTheAnswerOfAService",
             .logged = "HTTP 422",
-            .section = "handler: {http: {url: SERVICE, idempotent: true}}\n",
+            .section = "handler: {http: {url: SERVICE, idempotent: true}}\n"
+                       "retry: {never: [422]}\n",
             .answer = {.status = 422, .body = std::string("no such card: ") + kCard}},
         Way{.name = "ByAnAnswerThatIsNotDecoded",
             .logged = "Content-Encoding is unknown",

@@ -99,7 +99,8 @@ TEST_F(Shutdown, AHandlerThatTakesLongerThanTheSessionCostsNoCommitAndDoublesNoD
   text.session_ms = 2000;
   text.heartbeat_ms = 300;
   text.more =
-      Http() + DeadLetters() + "processing: {concurrency: 1, timeout: 20s, revoke_drain: 21s}\n";
+      Http() + DeadLetters() +
+      "retry: {never: [422]}\nprocessing: {concurrency: 1, timeout: 20s, revoke_drain: 21s}\n";
   for (int i = 0; i < 60; i += 2) Answers(Orders::Id(i), {422});
   HangOn(0);
   Produce(60, 1);

@@ -242,6 +242,8 @@ caught_by(letter_keeps_its_former_headers component/kafka
 
 caught_by(torn_answer_counts component/handlers
   HttpHandler.TakesAnAnswerThatBreaksOffAndWhatIsNotHttpForNone)
+caught_by(first_refusals_are_believed model/flow
+  FirstRecords.AreDeadLettersOnceOneSucceeds)
 caught_by(attempt_is_sent_again component/handlers
   HttpHandler.SendsARequestOnceWhereAConnectionThatWasUsedBeforeEndsWithoutAnAnswer)
 caught_by(expired_token_is_used unit/handlers Token.IsAskedForOnceAndUsedUntilItExpires)

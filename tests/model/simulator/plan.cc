@@ -155,13 +155,15 @@ void DrawHandler(Plan& plan, Random& random, Kind kind) {
   } else if (which == 1) {
     handler.kind = consumer::JqHandlerOptions{"."};
   }
+  const bool http = kind == kHandled && which == 1;
+  if (http) handler.kind = consumer::HttpHandlerOptions{};
   plan.handler_refusals = Pick(random, std::array{0, 20, 100});
   plan.flow.tuning.concurrency = Pick(random, std::array{1, 3, 64});
   plan.flow.tuning.retry.attempts = Pick(random, std::array{1, 3, 8});
   plan.flow.tuning.retry.give_up_after = Millis(Pick(random, std::array{0, 0, 5000}));
   plan.flow.tuning.retry.initial = Millis(Pick(random, std::array{5, 50, 200}));
   plan.flow.tuning.retry.max = Millis(1000);
-  plan.flow.tuning.retry.never = {"4xx"};
+  if (!http) plan.flow.tuning.retry.never = {"4xx"};
 }
 
 void DrawKind(Plan& plan, Random& random, Kind kind) {

@@ -203,7 +203,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
        "given up after 5 attempts and 15 min of that, at 2026-11-03T10:13:30.000Z at the soonest: "
        "then it becomes a dead letter."},
       {Changed(failing(Plain()), [](Facts& f) { f.options.dead_letter.reset(); }), "waiting", "",
-       "then the worker ends with exit code 1 (no dead_letter section)"},
+       "then it ends the worker with exit code 1 (no dead_letter section)"},
       {Changed(failing(Plain()), unavailable), "waiting", "Its handler has failed 7 times",
        "The handler's service counted as unavailable: the worker makes one call at a time until "
        "one succeeds, and gives no record up meanwhile; its /ready says why."},
@@ -215,18 +215,15 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
                }),
        "waiting", "Its handler was not reached, last at 2026-11-03T09:59:30.000Z (connection)",
        "unavailable"},
-      // Answers about the caller are never about the record.
+      // Answers about the caller are about the record only while others succeed.
       {Changed(failing(Plain()), answers("403")), "waiting", "(403)",
-       "The next attempt is due by 2026-11-03T09:59:36.400Z. An answer with status 403 is about "
-       "the caller, not the record: it is tried again until the service takes it. retry.never: "
-       "[403] makes a dead letter of it."},
-      {Changed(failing(Plain()), answers("302")), "waiting", "", "retry.never: [302]"},
-      {Changed(Changed(failing(Plain()), answers("401")),
-               [](Facts& f) { f.options.dead_letter.reset(); }),
-       "waiting", "", "until the service takes it."},
+       "The next attempt is due by 2026-11-03T09:59:36.400Z. While the service takes others, it is "
+       "given up after 5 attempts and 15 min of that, at 2026-11-03T10:13:30.000Z at the soonest: "
+       "then it becomes a dead letter."},
+      {Changed(failing(Plain()), answers("302")), "waiting", "", "While the service takes others"},
       {Changed(Changed(failing(Plain()), answers("403")),
                [](Facts& f) { f.options.retry.never = {"4xx"}; }),
-       "waiting", "", "retry.never names 403: the same answer makes a dead letter of it."},
+       "waiting", "", "retry.never names 403: by the same answer it becomes a dead letter."},
       {Changed(failing(Plain()), answers("500")), "waiting", "", "it is given up after 5 attempts"},
       {Changed(failing(Plain()), [](Facts& f) { f.failing->attempts = 0; }), "waiting",
        "was not reached", "It is tried again until the handler is reached."},
