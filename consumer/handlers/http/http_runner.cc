@@ -1,6 +1,8 @@
 #include "consumer/handlers/http/http_runner.h"
 
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -34,6 +36,10 @@ void Expect(bool done, const char* what) {
 // Drives a multi handle of libcurl by what is ready (curl_multi_socket_action, epoll): a turn costs
 // what its events cost, however many requests are out, where curl_multi_perform looks at each of
 // them. Linux. One thread, Wake apart.
+//
+// Between two requests curl does not want to know of their connection. Epoll keeps it, and tells of
+// nothing but its end: two system calls a request are less. That needs to know which sockets are
+// closed, whose numbers come again.
 class CurlLoop {
  public:
   CurlLoop();
@@ -41,6 +47,8 @@ class CurlLoop {
   CurlLoop& operator=(const CurlLoop&) = delete;
 
   [[nodiscard]] CURLM* multi() const { return multi_.get(); }
+  // The sockets of this handle's connections are opened and closed here.
+  void Own(CURL* easy);
   // Waits until something is ready, a timer of curl's is due or Wake was called, and lets curl act
   // on it, `until` at the latest. Then curl_multi_info_read tells which requests have ended.
   void Turn(Instant until);
@@ -49,16 +57,26 @@ class CurlLoop {
  private:
   using Clock = std::chrono::steady_clock;
 
+  struct Connection {
+    std::uint32_t watched = 0;  // by epoll; 0: it does not know it
+    std::uint32_t wanted = 0;   // by curl
+  };
+
+  static curl_socket_t OnOpen(void* self, curlsocktype purpose, curl_sockaddr* address);
+  static int OnClose(void* self, curl_socket_t socket);
   static int OnSocket(CURL* easy, curl_socket_t socket, int what, void* self, void* known);
   static int OnTimer(CURLM* multi, long ms, void* self);
-  void Watch(curl_socket_t socket, int what) const;
+  void Watch(curl_socket_t socket, std::uint32_t events);
+  void Tell(curl_socket_t socket, std::uint32_t events) const;
+  void OnEvent(const epoll_event& event);
   [[nodiscard]] int WaitMillis(Instant until) const;
   void Act(curl_socket_t socket, int what) const;
 
   Fd epoll_;
   WakeUp wake_up_;
   std::optional<Clock::time_point> due_;  // curl's timer
-  curl::Multi multi_;                     // last: its end calls OnSocket
+  std::unordered_map<curl_socket_t, Connection> connections_;
+  curl::Multi multi_;  // last: its end calls OnSocket and OnClose
 };
 
 CurlLoop::CurlLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)), multi_(curl_multi_init()) {
@@ -74,8 +92,30 @@ CurlLoop::CurlLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)), multi_(curl_multi_i
   Checked(curl_multi_setopt(multi(), CURLMOPT_TIMERDATA, this));
 }
 
+void CurlLoop::Own(CURL* easy) {
+  curl::Set(easy, CURLOPT_OPENSOCKETFUNCTION, &CurlLoop::OnOpen);
+  curl::Set(easy, CURLOPT_OPENSOCKETDATA, static_cast<void*>(this));
+  curl::Set(easy, CURLOPT_CLOSESOCKETFUNCTION, &CurlLoop::OnClose);
+  curl::Set(easy, CURLOPT_CLOSESOCKETDATA, static_cast<void*>(this));
+}
+
+curl_socket_t CurlLoop::OnOpen(void* self, curlsocktype, curl_sockaddr* address) {
+  const int opened = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  if (opened < 0) return CURL_SOCKET_BAD;
+  static_cast<CurlLoop*>(self)->connections_[opened] = {};
+  return opened;
+}
+
+int CurlLoop::OnClose(void* self, curl_socket_t socket) {
+  static_cast<CurlLoop*>(self)->connections_.erase(socket);
+  return close(socket);  // which epoll sees
+}
+
 int CurlLoop::OnSocket(CURL*, curl_socket_t socket, int what, void* self, void*) {
-  static_cast<const CurlLoop*>(self)->Watch(socket, what);
+  std::uint32_t events = 0;
+  if (what != CURL_POLL_REMOVE && (what & CURL_POLL_IN) != 0) events |= EPOLLIN;
+  if (what != CURL_POLL_REMOVE && (what & CURL_POLL_OUT) != 0) events |= EPOLLOUT;
+  static_cast<CurlLoop*>(self)->Watch(socket, events);
   return 0;
 }
 
@@ -86,16 +126,28 @@ int CurlLoop::OnTimer(CURLM*, long ms, void* self) {
   return 0;
 }
 
+// One that is only being connected is not kept, nor known any longer: where that fails, curl closes
+// it without a word.
+void CurlLoop::Watch(curl_socket_t socket, std::uint32_t events) {
+  const auto known = connections_.find(socket);
+  if (known == connections_.end()) return Tell(socket, events);
+  Connection& connection = known->second;
+  connection.wanted = events;
+  const bool rests = events == 0 && connection.watched == EPOLLIN;
+  if (rests || (events != 0 && events == connection.watched)) return;
+  Tell(socket, events);
+  connection.watched = events;
+  if (events == 0) connections_.erase(known);
+}
+
 // A number that was closed and opened again is not known to epoll any more, whatever curl thinks.
-void CurlLoop::Watch(curl_socket_t socket, int what) const {
-  if (what == CURL_POLL_REMOVE) {
+void CurlLoop::Tell(curl_socket_t socket, std::uint32_t events) const {
+  if (events == 0) {
     const bool gone = epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr) == 0;
     Expect(gone || errno == ENOENT || errno == EBADF, "epoll_ctl");
     return;
   }
-  epoll_event event{.events = 0, .data = {.fd = socket}};
-  if ((what & CURL_POLL_IN) != 0) event.events |= EPOLLIN;
-  if ((what & CURL_POLL_OUT) != 0) event.events |= EPOLLOUT;
+  epoll_event event{.events = events, .data = {.fd = socket}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket, &event) == 0) return;
   Expect(errno == ENOENT, "epoll_ctl");
   Expect(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &event) == 0, "epoll_ctl");
@@ -115,6 +167,20 @@ void CurlLoop::Act(curl_socket_t socket, int what) const {
   Checked(curl_multi_socket_action(multi(), socket, what, &running));
 }
 
+void CurlLoop::OnEvent(const epoll_event& event) {
+  const auto known = connections_.find(event.data.fd);
+  if (known != connections_.end() && known->second.wanted == 0) {  // it has ended, at rest
+    Tell(event.data.fd, 0);
+    known->second.watched = 0;
+    return;
+  }
+  const bool broken = (event.events & (EPOLLERR | EPOLLHUP)) != 0;
+  int what = 0;  // curl looks itself: an answer may have come before the end
+  if (!broken && (event.events & EPOLLIN) != 0) what |= CURL_CSELECT_IN;
+  if (!broken && (event.events & EPOLLOUT) != 0) what |= CURL_CSELECT_OUT;
+  Act(event.data.fd, what);
+}
+
 void CurlLoop::Turn(Instant until) {
   std::array<epoll_event, kMostEvents> events;
   const int ready = epoll_wait(epoll_.get(), events.data(), kMostEvents, WaitMillis(until));
@@ -123,13 +189,9 @@ void CurlLoop::Turn(Instant until) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     if (event.data.fd == wake_up_.fd()) {
       wake_up_.Taken();
-      continue;
+    } else {
+      OnEvent(event);
     }
-    const bool broken = (event.events & (EPOLLERR | EPOLLHUP)) != 0;
-    int what = 0;  // curl looks itself: an answer may have come before the end
-    if (!broken && (event.events & EPOLLIN) != 0) what |= CURL_CSELECT_IN;
-    if (!broken && (event.events & EPOLLOUT) != 0) what |= CURL_CSELECT_OUT;
-    Act(event.data.fd, what);
   }
   if (!due_ || *due_ > Clock::now()) return;
   due_.reset();  // curl sets it again
@@ -222,6 +284,7 @@ void HttpRunner::Send(CallBatch calls) {
   std::unique_ptr<HttpRequest> request;
   if (idle_.empty()) {
     request = std::make_unique<HttpRequest>(&target_);
+    loop_->Own(request->handle());
   } else {
     request = std::move(idle_.back());
     idle_.pop_back();
