@@ -44,9 +44,9 @@ struct Worker::Impl : SourceSink {
         timer(io),
         core(WorkerCoreOptionsOf(options), locking::RandomBits, lock_observer, observer),
         source(options.kafka, "fencepost-" + name, this, observer, SourceExtrasOf(options, name)),
-        handler(MakeHandlerRunner(
-            options.handler, options.name, options.processing.concurrency, observer,
-            [this](HandlerAnswer answer) { Tell(&WorkerCore::OnHandled, std::move(answer)); })),
+        handler(MakeHandlerRunner(options.handler, options.name, options.processing.concurrency,
+                                  observer,
+                                  [this](HandlerAnswer answer) { TakeAnswer(std::move(answer)); })),
         dead_letters(MakeDeadLetterPublisher(
             options, observer,
             [this](DeadLetterPublisher::Ids published, DeadLetterPublisher::Ids refused) {
@@ -165,6 +165,23 @@ struct Worker::Impl : SourceSink {
     });
   }
 
+  // Those that come while one waits for the engine are one input with it.
+  void TakeAnswer(HandlerAnswer answer) {
+    {
+      const std::lock_guard lock(answers_mutex);
+      answers.push_back(std::move(answer));
+      if (answers.size() > 1) return;
+    }
+    Tell([this](locking::Now now) {
+      std::vector<HandlerAnswer> taken;
+      {
+        const std::lock_guard lock(answers_mutex);
+        taken.swap(answers);
+      }
+      for (HandlerAnswer& each : taken) core.OnHandled(std::move(each), now);
+    });
+  }
+
   // --- Kafka thread --------------------------------------------------------------------------
 
   void OnClusterId(std::string cluster_id) override {
@@ -246,6 +263,9 @@ struct Worker::Impl : SourceSink {
   std::atomic<int> stop_requests{0};
   std::atomic<const char*> ending{""};  // what Shutdown waits for
   const locking::Instant started_at = BootClock::now();
+
+  std::mutex answers_mutex;
+  std::vector<HandlerAnswer> answers;  // guarded by answers_mutex
 
   mutable std::mutex mutex;
   std::optional<Error> failure;  // guarded by mutex
