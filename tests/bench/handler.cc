@@ -1,5 +1,9 @@
 #include "tests/bench/benches.h"
 
+#include <unistd.h>
+
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "tests/bench/floors/floors.h"
@@ -24,6 +28,17 @@ Figures Floor(Servers& servers, const HttpServerProcess& server, int concurrency
   return Figures{{"records_per_s", count / SecondsSince(start)}} + meter.PerRecord(count);
 }
 
+// The same to a file: what calls cost without the database.
+Figures ToFile(Servers& servers, Run run) {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("bench-{}", getpid());
+  run.set.push_back("guarantee=at-least-once");
+  run.set.push_back(fmt::format(R"(output={{"file":{{"path":"{}"}}}})", path.string()));
+  run.effects = 0;  // in the table
+  const RunResult result = RunWorkers(servers, run);
+  std::filesystem::remove(path);
+  return Figures{{"records_per_s", result.processed_per_s}} + result.cpu;
+}
+
 }  // namespace
 
 void RunHandlerBench(const Options& options) {
@@ -45,9 +60,15 @@ void RunHandlerBench(const Options& options) {
             {{.name = "floor",
               .reference = true,
               .turn = [&] { return Floor(servers, server, concurrency, records); }},
-             {.name = "1 worker", .turn = [&] {
+             {.name = "1 worker",
+              .turn =
+                  [&] {
+                    servers.Reset();
+                    return RunWorkers(servers, run).Told();
+                  }},
+             {.name = "1 worker, to a file", .turn = [&] {
                 servers.Reset();
-                return RunWorkers(servers, run).Told();
+                return ToFile(servers, run);
               }}});
 }
 
