@@ -101,14 +101,14 @@ RegistryClient::Answer RegistryClient::Ask(const std::string& path, const std::s
     Set(easy, CURLOPT_USERNAME, options_.username.c_str());
     Set(easy, CURLOPT_PASSWORD, options_.password.c_str());
   }
-  curl::List headers;
-  curl::Append(headers, "Accept: application/vnd.schemaregistry.v1+json, application/json");
+  curl::Lines headers;
+  headers.Add("Accept: application/vnd.schemaregistry.v1+json, application/json");
   if (post != nullptr) {
-    curl::Append(headers, "Content-Type: application/vnd.schemaregistry.v1+json");
+    headers.Add("Content-Type: application/vnd.schemaregistry.v1+json");
     Set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(post->size()));
     Set(easy, CURLOPT_POSTFIELDS, post->c_str());
   }
-  Set(easy, CURLOPT_HTTPHEADER, headers.get());
+  Set(easy, CURLOPT_HTTPHEADER, headers.List());
   const CURLcode code = curl_easy_perform(easy);
   if (code != CURLE_OK) {
     return Unreliable(path, words[0] != '\0' ? words.data() : curl_easy_strerror(code));

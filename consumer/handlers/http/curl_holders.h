@@ -1,8 +1,11 @@
 // Owners for libcurl's handles, and its options.
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <curl/curl.h>
 
@@ -22,7 +25,6 @@ using Easy = std::unique_ptr<CURL, Destroyer<&curl_easy_cleanup>>;
 using Multi = std::unique_ptr<CURLM, Destroyer<&curl_multi_cleanup>>;  // after its easy handles
 using Url = std::unique_ptr<CURLU, Destroyer<&curl_url_cleanup>>;
 using Text = std::unique_ptr<char, Destroyer<&curl_free>>;
-using List = std::unique_ptr<curl_slist, Destroyer<&curl_slist_free_all>>;
 
 template <typename Value>
 void Set(CURL* easy, CURLoption option, Value value) {
@@ -37,12 +39,30 @@ inline void Checked(CURLMcode code) {
 // Of the library, at run time: "7.88.1".
 inline std::string Version() { return curl_version_info(CURLVERSION_NOW)->version; }
 
-inline void Append(List& list, const char* line) {
-  // On failure (no memory) it returns nullptr and leaves the list as it was.
-  if (curl_slist* longer = curl_slist_append(list.get(), line)) {
-    (void)list.release();
-    list.reset(longer);
+// Header lines in the form that curl takes. Keeps its memory from one request to the next.
+class Lines {
+ public:
+  void Clear() { used_ = 0; }
+  std::string& Add(std::string_view begin) {
+    if (used_ == lines_.size()) lines_.emplace_back();
+    return lines_[used_++].text = begin;
   }
-}
+  // Good until the next change.
+  curl_slist* List() {
+    curl_slist* next = nullptr;
+    for (std::size_t i = used_; i-- > 0; next = &lines_[i].item) {
+      lines_[i].item = {.data = lines_[i].text.data(), .next = next};
+    }
+    return next;
+  }
+
+ private:
+  struct Line {
+    std::string text;
+    curl_slist item{};
+  };
+  std::deque<Line> lines_;
+  std::size_t used_ = 0;
+};
 
 }  // namespace fencepost::consumer::curl

@@ -256,25 +256,21 @@ void HttpRequest::SetBody() {
 }
 
 void HttpRequest::SetHeaders(const HandlerCall& call, const RequestParts& parts) {
-  headers_.reset();
-  const auto add = [this](const std::string& line) { curl::Append(headers_, line.c_str()); };
-  for (const std::string& line : target_->headers) add(line);
-  for (const std::string& line : parts.headers) add(line);
+  headers_.Clear();
+  for (const std::string& line : target_->headers) headers_.Add(line);
+  for (const std::string& line : parts.headers) headers_.Add(line);
   if (!target_->batches()) AddCallHeaders(call);
-  if (!parts.json) add(ContentType());
-  add("Expect:");  // no round trip more for large bodies
-  Set(easy_.get(), CURLOPT_HTTPHEADER, headers_.get());
+  if (!parts.json) headers_.Add(ContentType());
+  headers_.Add("Expect:");  // no round trip more for large bodies
+  Set(easy_.get(), CURLOPT_HTTPHEADER, headers_.List());
 }
 
 void HttpRequest::AddCallHeaders(const HandlerCall& call) {
-  const auto add = [this](const std::string& line) { curl::Append(headers_, line.c_str()); };
-  const curl::Text id(curl_easy_escape(easy_.get(), call.record_id.data(),
-                                       static_cast<int>(call.record_id.size())));
-  add(fmt::format("Idempotency-Key: {}", id ? id.get() : ""));
-  add(fmt::format("Fencing-Token: {}", call.token));
-  add("X-Fencepost-Source: " + SourceText(call.where, call.record.offset));
+  AppendEncoded(call.record_id, headers_.Add("Idempotency-Key: "));
+  headers_.Add("Fencing-Token: ") += std::to_string(call.token);
+  headers_.Add("X-Fencepost-Source: ") += SourceText(call.where, call.record.offset);
   const auto trace = target_->own_trace ? std::nullopt : PlainHeader(call.record, kTrace);
-  if (trace) add(fmt::format("{}: {}", kTrace, *trace));
+  if (trace) headers_.Add("traceparent: ") += *trace;
 }
 
 const char* HttpRequest::ContentType() const {

@@ -90,7 +90,7 @@ class HttpRequest {
 
   const HttpTarget* const target_;
   curl::Easy easy_;
-  curl::List headers_;
+  curl::Lines headers_;
   std::optional<std::string> payload_;
   std::string body_;    // of the answer
   bool begun_ = false;  // a connection is there, and it was about to go out

@@ -83,20 +83,6 @@ tl::expected<TemplateParts, TemplateProblem> ParseTemplate(std::string_view text
   return parts;
 }
 
-void AppendEncoded(std::string_view bytes, std::string& out) {
-  constexpr std::string_view kUnreserved =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";  // RFC 3986, 2.3
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  for (const char c : bytes) {
-    if (kUnreserved.find(c) != std::string_view::npos) {
-      out += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    out += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
-  }
-}
-
 // false: an optional selector finds nothing, and `out` has a part of the text.
 template <typename Append>
 tl::expected<bool, std::string> AppendParts(const TemplateParts& parts, Evaluator& evaluator,
@@ -133,6 +119,20 @@ std::string_view SegmentProblem(std::string_view segment) {
 }
 
 }  // namespace
+
+void AppendEncoded(std::string_view bytes, std::string& out) {
+  constexpr std::string_view kUnreserved =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";  // RFC 3986, 2.3
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  for (const char c : bytes) {
+    if (kUnreserved.find(c) != std::string_view::npos) {
+      out += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    out += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+}
 
 std::string_view RequestSelectorProblem(const Selector& selector) {
   if (selector.omits) return "?default is for columns; ? leaves out what is not there";

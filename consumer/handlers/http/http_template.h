@@ -27,6 +27,9 @@ struct TemplateProblem {
 // Why no request can have it; empty: it can.
 std::string_view RequestSelectorProblem(const Selector& selector);
 
+// Percent-encoded, but for what RFC 3986 (2.3) does not reserve.
+void AppendEncoded(std::string_view bytes, std::string& out);
+
 // What the value of a header can hold: no control characters.
 bool IsPrintable(std::string_view text);
 

@@ -66,8 +66,8 @@ OauthClient::OauthClient(const HttpHandlerOptions& options, const std::string& u
   Set(easy, CURLOPT_PASSWORD, OauthToken::FormEncoded(oauth.client_secret).c_str());
   Set(easy, CURLOPT_POSTFIELDSIZE, static_cast<long>(body_.size()));
   Set(easy, CURLOPT_POSTFIELDS, body_.c_str());
-  for (const char* line : {"Accept: application/json", "Expect:"}) curl::Append(headers_, line);
-  Set(easy, CURLOPT_HTTPHEADER, headers_.get());
+  for (const char* line : {"Accept: application/json", "Expect:"}) headers_.Add(line);
+  Set(easy, CURLOPT_HTTPHEADER, headers_.List());
   Set(easy, CURLOPT_ERRORBUFFER, words_.data());
   Set(easy, CURLOPT_WRITEFUNCTION, &OauthClient::OnBody);
   Set(easy, CURLOPT_WRITEDATA, static_cast<void*>(this));

@@ -46,7 +46,7 @@ class OauthClient {
   const std::string body_;
   OauthToken token_;
   curl::Easy easy_;
-  curl::List headers_;
+  curl::Lines headers_;
   std::string answer_;
   bool too_large_ = false;
   std::array<char, CURL_ERROR_SIZE> words_{};
