@@ -8,6 +8,7 @@
 
 #include "consumer/flow/ports/retry.h"
 #include "consumer/flow/state/order_chain.h"
+#include "consumer/pipeline/batch_of.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
 
@@ -20,16 +21,6 @@ bool CallIsOutBehind(const InFlight& in) {
   const InFlight* at = in.chain_after;
   while (at != nullptr && at->call == 0) at = at->chain_after;
   return at != nullptr;
-}
-
-std::size_t RecordsOfARequest(const HandlerOptions& handler) {
-  int records = 1;
-  if (const auto* http = std::get_if<HttpHandlerOptions>(&handler.kind)) {
-    records = http->batch.max_records;
-  } else if (const auto* exec = std::get_if<ExecHandlerOptions>(&handler.kind)) {
-    records = exec->batch.max_records;
-  }
-  return static_cast<std::size_t>(std::max(records, 1));
 }
 
 }  // namespace
@@ -56,8 +47,8 @@ void HandlerCalls::OnTuned() { circuit_.SetFailuresToOpen(tuning_.retry.attempts
 // only when no write is under way or possible that would give room.
 bool HandlerCalls::MayCall(bool writes_idle) const {
   // The runner makes so many requests at a time, each with as many of the calls.
-  const auto requests = static_cast<std::size_t>(tuning_.concurrency);
-  if (out_.size() >= requests * RecordsOfARequest(options_.handler)) return false;
+  const int records = std::max(BatchOf(options_.handler).max_records, 1);
+  if (out_.size() >= static_cast<std::size_t>(tuning_.concurrency) * records) return false;
   const std::uint64_t expected = backpressure_->bytes() + (out_.size() + 1) * expected_values_;
   return expected <= options_.max_in_flight_bytes || (out_.empty() && writes_idle);
 }
@@ -158,7 +149,7 @@ bool HandlerCalls::LongEnough(const InFlight& in) const {
 // One of the others of the request may be to blame: from now on it goes alone, and what fails then
 // is its own.
 bool HandlerCalls::GoesAlone(InFlight& in, const HandlerFailure& failure) {
-  if (!failure.shared) return false;
+  if (!failure.shared || Planted("batch_blames_its_records")) return false;
   in.failing.why = failure.error_class;
   ++in.failing.shared;
   const bool of_service = !failure.reached || SaysUnavailable(failure);

@@ -195,7 +195,7 @@ tl::expected<Bodies, HandlerFailure> ByOrder(Elements elements,
 
 std::optional<HandlerFailure> HttpBatchText::Add(const HandlerCall& call,
                                                  const std::optional<std::string>& body) {
-  const std::string_view value = body ? *body : "null";
+  const auto value = body ? std::string_view(*body) : "null";
   if (const std::string_view why = JsonProblem(value); !why.empty()) {
     return NotJson(why, "handler.http.batch sends JSON");
   }
@@ -234,6 +234,33 @@ tl::expected<std::vector<AnswerBody>, HandlerFailure> ParseHttpBatch(
   if (verdicts == elements->size()) return ById(std::move(*elements), ids);
   return tl::unexpected(
       BadAnswer("some elements of the answer are verdicts with an id, others are not"));
+}
+
+bool IsTooMuch(const AnswerBody& body, const CallBatch& calls) {
+  return !body && body.error().error_class == "413" && calls.size() > 1;
+}
+
+std::vector<HandlerResult> ResultsOf(const HttpHandlerOptions& options, AnswerBody body,
+                                     const CallBatch& calls, HttpResultRule& rule) {
+  tl::expected<Bodies, HandlerFailure> bodies;
+  if (!body) {
+    bodies = tl::unexpected(std::move(body.error()));
+  } else if (options.batch.max_records > 1) {
+    bodies = ParseHttpBatch(options, *body, RecordIds(calls));
+  } else {
+    bodies->push_back(std::move(body));
+  }
+  if (!bodies) {
+    bodies.error().shared = calls.size() > 1;
+    return std::vector<HandlerResult>(calls.size(), tl::unexpected(std::move(bodies.error())));
+  }
+  std::vector<HandlerResult> results;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    AnswerBody& one = (*bodies)[i];
+    results.push_back(one ? rule.Apply(calls[i], std::move(*one))
+                          : tl::unexpected(std::move(one.error())));
+  }
+  return results;
 }
 
 }  // namespace fencepost::consumer

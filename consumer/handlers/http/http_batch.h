@@ -10,7 +10,9 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/handlers/batch_queue.h"
 #include "consumer/handlers/http/http_answer.h"
+#include "consumer/handlers/http/http_result.h"
 #include "consumer/handlers/runner.h"
 
 namespace fencepost::consumer {
@@ -34,5 +36,11 @@ class HttpBatchText {
 tl::expected<std::vector<AnswerBody>, HandlerFailure> ParseHttpBatch(
     const HttpHandlerOptions& options, const std::optional<std::string>& answer,
     std::span<const std::string_view> ids);
+
+// A batch that the service takes in parts (413): it is to be sent again in halves.
+bool IsTooMuch(const AnswerBody& body, const CallBatch& calls);
+// What one request made of its records, in their order. What fails for several is shared.
+std::vector<HandlerResult> ResultsOf(const HttpHandlerOptions& options, AnswerBody body,
+                                     const CallBatch& calls, HttpResultRule& rule);
 
 }  // namespace fencepost::consumer

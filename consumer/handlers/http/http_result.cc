@@ -48,7 +48,7 @@ HandlerResult HttpResultRule::Apply(const HandlerCall& call, std::optional<std::
   if (result_ == HttpResult::kKeep) {
     return HandlerValues{std::optional<std::string>(call.record.value)};
   }
-  const std::string_view document = answer && !answer->empty() ? *answer : "null";
+  const auto document = answer && !answer->empty() ? std::string_view(*answer) : "null";
   const std::string_view why = JsonProblem(document, answer_levels_);
   if (!why.empty() && !Planted("bad_answer_counts")) {
     const std::string text = fmt::format("the answer is not valid JSON: {}", why);

@@ -363,24 +363,11 @@ void HttpRunner::FinishEnded() {
 }
 
 void HttpRunner::Finish(Out out, AnswerBody body) {
-  if (!body && body.error().error_class == "413" && out.calls.size() > 1) {
+  if (IsTooMuch(body, out.calls)) {
     observer_->OnHandled(Clock::now() - out.since);
     return waiting_.Halve(TakeBack(std::move(out)), Now());
   }
-  if (!body) return FailAll(std::move(out), std::move(body.error()));
-  tl::expected<std::vector<AnswerBody>, HandlerFailure> answers;
-  if (target_.batches()) {
-    answers = ParseHttpBatch(options_, *body, RecordIds(out.calls));
-  } else {
-    answers->push_back(std::move(body));
-  }
-  if (!answers) return FailAll(std::move(out), std::move(answers.error()));
-  std::vector<HandlerResult> results;
-  for (std::size_t i = 0; i < answers->size(); ++i) {
-    AnswerBody& answer = (*answers)[i];
-    results.push_back(answer ? result_.Apply(out.calls[i], std::move(*answer))
-                             : tl::unexpected(std::move(answer.error())));
-  }
+  auto results = ResultsOf(options_, std::move(body), out.calls, result_);
   AnswerEach(std::move(out), std::move(results));
 }
 

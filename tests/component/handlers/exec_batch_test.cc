@@ -20,6 +20,10 @@ import json, os, signal, sys, time
 def reply(text):
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
+def beat():
+    for _ in range(6):
+        time.sleep(0.5)
+        reply('{"heartbeat": true}')
 def replies(batch):
     reply(json.dumps({"batch": batch}))
 )";
@@ -152,19 +156,20 @@ TEST_F(ExecBatch, GoesOnForTheOthersWhereARecordIsCancelledAndIsKilledWhereAllAr
   for (const std::uint64_t id : again) EXPECT_EQ(ClassOf(id), "cancelled");
 }
 
-// It works three times as long as the timeout, and says so in between.
+// It works longer than the timeout, and says so in between. The first call waits until it is up.
 TEST_F(ExecBatch, ThatSaysThatItGoesOnIsNotKilledInEitherForm) {
-  const std::string works =
-      "for _ in range(6):\n"
-      "    time.sleep(timeout / 2)\n"
-      "    reply('{\"heartbeat\": true}')\n";
-  timeout_ = 1s;
-  StartPython("timeout = 1\n" + works + "replies(answers)", 2);
-  EXPECT_THAT(Outcomes({"1", "2"}), ElementsAre("[1, 2]", "[2, 2]"));
-  StartPython("timeout = 1\n" + works + "reply('{\"value\": 1}')", 1);
-  EXPECT_THAT(Outcomes({"1"}), ElementsAre("1"));
-  StartPython("reply('{\"heartbeat\": true}')\nsignal.pause()", 2);
-  EXPECT_THAT(Outcomes({"1", "2"}), ::testing::Each("timeout shared: no answer within 1000 ms"));
+  const auto up_and_works = [this](int max_records, const std::string& reply_to_it) {
+    timeout_ = 20s;
+    StartPython(reply_to_it, max_records);
+    Outcomes(std::vector<std::string>(static_cast<std::size_t>(max_records), "0"));
+    timeout_ = 2s;
+    return Outcomes(std::vector<std::string>(static_cast<std::size_t>(max_records), "7"));
+  };
+  const std::string busy = "if '\"value\":7' in line:\n" + std::string("    ");
+  EXPECT_THAT(up_and_works(2, busy + "beat()\nreplies(answers)"), ElementsAre("[7, 2]", "[7, 2]"));
+  EXPECT_THAT(up_and_works(1, busy + "beat()\nreply('{\"value\": 1}')"), ElementsAre("1"));
+  EXPECT_THAT(up_and_works(2, busy + "(beat(), signal.pause())\nreplies(answers)"),
+              ::testing::Each("timeout shared: no answer within 2000 ms"));
 }
 
 }  // namespace

@@ -33,9 +33,9 @@ class HttpBatches : public RunnerFixture {
   static Answer Good(const StubServer::Request& request) {
     const Json records = Json::parse(request.body);
     Json answers = Json::array();
-    for (const Json& record : records) {
-      answers.insert(answers.begin(),
-                     {{"id", record["id"]}, {"value", {record["value"], records.size()}}});
+    for (auto record = records.rbegin(); record != records.rend(); ++record) {
+      answers.push_back(
+          {{"id", record->at("id")}, {"value", {record->at("value"), records.size()}}});
     }
     return {.body = answers.dump()};
   }

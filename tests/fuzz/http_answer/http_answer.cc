@@ -72,7 +72,7 @@ void CheckBatch(const std::string& body, HttpBatchForm form) {
   };
   const bool by_id = std::ranges::any_of(json, has_id);
   for (std::size_t i = 0; i < kIds.size(); ++i) {
-    const HttpBodyResult& one = (*bodies)[i];
+    const AnswerBody& one = (*bodies)[i];
     FENCEPOST_CHECK(one || IsOneLine(one.error().text), Shown(body));
     const auto of_it = std::ranges::count_if(json, [&](const nlohmann::json& element) {
       return has_id(element) && element["id"] == kIds[i];

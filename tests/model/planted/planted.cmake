@@ -253,6 +253,10 @@ caught_by(reply_to_another_record_counts component/handlers
   ExecHandler.RefusesAReplyToAnotherRecord)
 caught_by(line_from_before_is_the_reply component/handlers
   WholeAndPart/ExecHandlerLate.TextIsNotTakenForTheReplyToTheNextRecord/0)
+caught_by(batch_blames_its_records model/flow
+  SharedFailure.MakesNoDeadLetterAndItsRecordsAreTriedAgainAlone)
+caught_by(verdicts_go_by_order unit/handlers
+  HttpBatch.OfAnArraySaysOfEachRecordWhatItsAnswerSays)
 caught_by(answer_replaces_the_record unit/handlers
   HttpResult.IsWhatTheAnswerMakesOfTheRecord)
 caught_by(bad_answer_counts unit/handlers HttpResult.IsWhatTheAnswerMakesOfTheRecord)
