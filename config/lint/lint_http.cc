@@ -88,8 +88,8 @@ void LintBatch(const Values& values, Findings& findings) {
   if (!values.Given("handler.http.batch")) return;
   const auto refuse = [&](const Text& text, std::string_view path) {
     findings.Error(text.at, "batch",
-                   "{}: all records of a batch share it, and it has a selector: leave out either, "
-                   "or handler.http.batch",
+                   "{}: all records of a batch share it: leave out its selector, or "
+                   "handler.http.batch",
                    path);
   };
   for (const Text& url : values.Texts("handler.http.url")) {
@@ -106,9 +106,7 @@ void LintBatch(const Values& values, Findings& findings) {
   }
   const auto needs_body = [&](std::string_view path) {
     findings.Error(values.ValuePlace(path), "batch",
-                   "{}: a batch is a body, and there is none: write POST, or leave out "
-                   "handler.http.batch",
-                   path);
+                   "{}: a batch is a body: leave it out, or handler.http.batch", path);
   };
   if (values.String("handler.http.method") == "GET") needs_body("handler.http.method");
   if (values.String("handler.http.body") == "none") needs_body("handler.http.body");
@@ -119,6 +117,7 @@ void LintBatch(const Values& values, Findings& findings) {
 void LintHttp(const Values& values, Findings& findings) {
   LintUrl(values, findings);
   LintBody(values, findings);
+  LintBatch(values, findings);
   for (const Text& header : values.Texts(kHeaders)) LintHeader(header, findings);
 }
 

@@ -103,6 +103,8 @@ std::string_view NameOf(std::string_view path);
 // The rows, part by part.
 std::vector<Key> DecodeKeys();  // kafka.decode
 std::vector<Key> HandlerKeys();
+std::vector<Key> HttpBatchKeys();
+std::vector<Key> ExecBatchKeys();
 std::vector<Key> OutputKeys();
 std::vector<Key> KafkaOutputKeys();
 std::vector<Key> TestKeys();

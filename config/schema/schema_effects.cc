@@ -76,27 +76,6 @@ Target Conversions() {
   return target;
 }
 
-// Those of exec are the same as those of http.
-template <typename Options, typename Section>
-std::vector<Key> BatchKeys(const std::string& handler, Section section, std::string_view help) {
-  const KeysOf batch(handler + ".batch", Reach(section, &Options::batch));
-  std::vector<Key> keys = {
-      batch("", help),
-      batch("max_records", &BatchOptions::max_records,
-            "Records of one call at most, and 2 MiB. `processing.concurrency` and "
-            "`processing.timeout` are those of a call.",
-            {.limits = {{"2", "10000"}}, .required = true}),
-      batch("linger", &BatchOptions::linger,
-            "So long a record waits for others, unless the batch is full.",
-            {.limits = {{"0s", "1m"}}}),
-  };
-  const std::string first = "handler.http";
-  if (handler == first) return keys;
-  for (Key& key : keys) key.same_as = first + key.path.substr(handler.size());
-  keys.front().same_as.clear();
-  return keys;
-}
-
 std::vector<Key> HttpKeys() {
   const KeysOf http("handler.http", kHttp);
   return {
@@ -399,16 +378,7 @@ std::vector<Key> HandlerKeys() {
               {.one_child = true}),
   };
   Append(keys, HttpKeys());
-  Append(keys, BatchKeys<HttpHandlerOptions>(
-                   "handler.http", kHttp,
-                   "Several records in one request; no selectors in url, query or headers. "
-                   "[Both forms](../consumer/handlers/http/README.md#batches)."));
-  Append(keys, {KeysOf("handler.http", kHttp)(
-                   "batch.body",
-                   OneOf<HttpBatchForm>(
-                       {{"array", HttpBatchForm::kArray}, {"ndjson", HttpBatchForm::kNdjson}},
-                       kHttp, &HttpHandlerOptions::batch_form),
-                   "`array`: a JSON array; `ndjson`: a line each.")});
+  Append(keys, HttpBatchKeys());
   Append(keys,
          {exec("", Chosen(kExec, [](PipelineOptions& o) { o.handler.kind = ExecHandlerOptions(); }),
                "Long-lived processes that read one JSON object a line and answer with one."),
@@ -425,10 +395,7 @@ std::vector<Key> HandlerKeys() {
           exec("idempotent", At(kHandlerWith<ExecHandlerOptions>, &HandlerOptions::idempotent),
                "Your word that a second run for the same `record_id` has no second effect. "
                "`guarantee: exactly-once` requires it.")});
-  Append(keys, BatchKeys<ExecHandlerOptions>(
-                   "handler.exec", kExec,
-                   "Several records in one line. "
-                   "[The protocol](../consumer/handlers/exec/README.md#batches)."));
+  Append(keys, ExecBatchKeys());
   Append(keys,
          {handler(
               "jq", Whole(&JqHandlerOptions::program),

@@ -97,6 +97,21 @@ TEST(Handler, OfHttpHasTheClassesThatTheReferenceNames) {
             FindKey("handler.http.retry_on")->default_words);
 }
 
+TEST(Handler, OfHttpAndExecMayTakeBatches) {
+  const auto http = With(std::string(kStdout) +
+                         "handler: {http: {url: http://a, batch: {max_records: 50, linger: 20ms, "
+                         "body: ndjson}}}\n");
+  const auto& of_http = std::get<consumer::HttpHandlerOptions>(http.handler.kind);
+  EXPECT_EQ(of_http.batch.max_records, 50);
+  EXPECT_EQ(of_http.batch.linger, consumer::Millis(20));
+  EXPECT_EQ(of_http.batch_form, consumer::HttpBatchForm::kNdjson);
+  const auto exec =
+      With(std::string(kStdout) + "handler: {exec: {command: [a], batch: {max_records: 100}}}\n");
+  const auto& of_exec = std::get<consumer::ExecHandlerOptions>(exec.handler.kind);
+  EXPECT_EQ(of_exec.batch.max_records, 100);
+  EXPECT_EQ(of_exec.batch.linger, consumer::Millis(0));
+}
+
 TEST(Handler, OfExecAndJq) {
   const auto exec =
       With(std::string(kStdout) +
