@@ -148,7 +148,11 @@ class TestsReader {
     stub.body = Any(values, "tests.http.body").value_or("");
     Take(values, "tests.http.headers", stub.headers);
     Take(values, "tests.http.timeout", stub.timeout);
+    Take(values, "tests.http.batch", stub.batch);
     Take(values, "tests.http.times", stub.times);
+    if (values.Given("tests.http.batch") && !pipeline_.Given("handler.http.batch")) {
+      Error(values.KeyPlace("tests.http.batch"), "tests.http.batch: handler.http has no batch");
+    }
     for (const std::string_view answer :
          {"tests.http.status", "tests.http.body", "tests.http.headers"}) {
       if (!stub.timeout || !values.Given(answer)) continue;

@@ -41,6 +41,14 @@ std::vector<Key> StubKeys() {
            "at 2027-01-15 08:00:00 GMT).",
            {.type = T::kTextMap, .check = CheckHttpHeader}),
       http("timeout", "It does not answer.", {.type = T::kBoolean, .default_value = "false"}),
+      http("batch",
+           "How a batch is answered: `verdicts`; `reversed`; `half` of them; `twice` the first "
+           "one's, "
+           "not the last's; `values` without ids; `few`, one less. A failing stub of all records "
+           "fails the batch whole.",
+           {.type = T::kChoice,
+            .default_value = "verdicts",
+            .choices = {"verdicts", "reversed", "values", "few", "half", "twice"}}),
       http("times", "Calls that it answers; then the next one counts.",
            {.type = T::kInteger,
             .default_words = "1; the last stub for ever",
@@ -82,7 +90,7 @@ std::vector<Key> ExpectKeys() {
              {.type = T::kRows, .may_be_empty = true}),
       expect("skips", "Records that were complete already.",
              {.type = T::kInteger, .limits = {{"0", "1000000"}}}),
-      expect("handler_calls", "Calls of the handler.",
+      expect("handler_calls", "Calls of the handler; a batch is one.",
              {.type = T::kInteger, .limits = {{"0", "1000000"}}}),
       expect("stops_with", "The pipeline stops with this error, such as `id_conflict`.",
              {.check = CheckWord}),

@@ -30,8 +30,9 @@ struct HttpStub {
   int status = 200;
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
-  bool timeout = false;      // it does not answer
-  std::optional<int> times;  // then it is used up
+  bool timeout = false;            // it does not answer
+  std::string batch = "verdicts";  // how a batch is answered
+  std::optional<int> times;        // then it is used up
   int line = 0;
 };
 

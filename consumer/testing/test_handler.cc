@@ -1,18 +1,18 @@
 #include "consumer/testing/test_handler.h"
 
-#include <strings.h>
-
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "consumer/handlers/exec/exec_runner.h"
-#include "consumer/handlers/http/http_answer.h"
+#include "consumer/handlers/http/http_batch.h"
 #include "consumer/worker/worker_parts.h"
 
 namespace fencepost::consumer {
 namespace {
+
+constexpr Millis kLinger{20};
 
 // As it would be at each further call, which takes real time.
 bool EndsSo(const HandlerResult& result) {
@@ -26,13 +26,16 @@ bool EndsSo(const HandlerResult& result) {
 TestHandler::TestHandler(const PipelineOptions& options, std::vector<HttpStub> stubs,
                          ConsumerObserver* observer)
     : options_(options.handler),
-      timeout_(options.processing.timeout),
       attempts_(options.retry.attempts),
-      stubs_(std::move(stubs)) {
+      service_(std::move(stubs), options.processing.timeout) {
   if (!options_.any() || std::holds_alternative<HttpHandlerOptions>(options_.kind)) return;
-  runner_ = MakeHandlerRunner(options_, options.name, 1, observer, [this](HandlerAnswer answer) {
+  // Virtual time has passed; in real time its records come together.
+  HandlerOptions handler = options_;
+  auto* const exec = std::get_if<ExecHandlerOptions>(&handler.kind);
+  if (exec != nullptr) exec->batch.linger = std::min(exec->batch.linger, kLinger);
+  runner_ = MakeHandlerRunner(handler, options.name, 1, observer, [this](HandlerAnswer answer) {
     const std::lock_guard lock(mutex_);
-    answer_ = std::move(answer);
+    answers_.emplace(answer.id, std::move(answer.result));
     answered_.notify_one();
   });
 }
@@ -57,110 +60,105 @@ void TestHandler::Stop() {
   if (runner_ != nullptr && !stuck_) runner_->Stop();
 }
 
-TestHandler::Answer TestHandler::Handle(HandlerCall call, Millis now) {
-  if (stuck_) return Hangs(call.record_id, Millis(1));
-  if (const auto* http = std::get_if<HttpHandlerOptions>(&options_.kind)) {
-    const bool computes = http->body == HttpBody::kJq || http->result == HttpResult::kJq;
-    return computes ? FromServiceInTime(call, now) : FromService(call, now);
+std::vector<TestHandler::Answer> TestHandler::Handle(CallBatch calls, Millis now) {
+  const auto* const http = std::get_if<HttpHandlerOptions>(&options_.kind);
+  if (stuck_) return Hang(calls, Millis(1));
+  if (http == nullptr) return FromProgram(std::move(calls));
+  const bool computes = http->body == HttpBody::kJq || http->result == HttpResult::kJq;
+  return computes ? FromServiceInTime(calls, now) : FromService(calls, now);
+}
+
+std::vector<TestHandler::Answer> TestHandler::FromProgram(CallBatch calls) {
+  std::vector<std::uint64_t> asked;
+  for (const HandlerCall& call : calls) {
+    if (ends_so_.contains(call.record_id)) continue;
+    asked.push_back(call.id);
+    runner_->Call(call);
   }
-  const Millis timeout = call.timeout;
-  const std::string record_id = call.record_id;
-  const int attempt = call.attempt;
-  if (const auto known = ends_so_.find(record_id); known != ends_so_.end()) return known->second;
-  runner_->Call(std::move(call));
   std::unique_lock lock(mutex_);
   const bool exec = std::holds_alternative<ExecHandlerOptions>(options_.kind);
   const Millis restart = exec ? ExecRunner::kMaxBackoff : Millis(0);
-  if (!answered_.wait_for(lock, timeout + kGrace + restart,
-                          [this] { return answer_.has_value(); })) {
-    return Hangs(record_id, timeout);
+  const bool all = answered_.wait_for(lock, calls.front().timeout + kGrace + restart, [&] {
+    return std::ranges::all_of(asked, [this](auto id) { return answers_.contains(id); });
+  });
+  if (!all) return Hang(calls, calls.front().timeout);
+  std::vector<Answer> made;
+  for (const HandlerCall& call : calls) {
+    const auto answered = answers_.find(call.id);
+    if (answered == answers_.end()) {
+      made.push_back(ends_so_.at(call.record_id));
+      continue;
+    }
+    const HandlerResult& result = answered->second;
+    const bool late = !result && result.error().error_class == "timeout";
+    made.push_back({result, late ? call.timeout : Millis(1)});
+    if (call.attempt >= attempts_ && EndsSo(result)) ends_so_.emplace(call.record_id, made.back());
   }
-  const HandlerAnswer answer = *std::exchange(answer_, std::nullopt);
-  const bool late = !answer.result && answer.result.error().error_class == "timeout";
-  Answer made{answer.result, late ? timeout : Millis(1)};
-  if (attempt >= attempts_ && EndsSo(answer.result)) ends_so_.emplace(record_id, made);
+  answers_.clear();
   return made;
 }
 
-TestHandler::Answer TestHandler::Hangs(const std::string& record_id, Millis timeout) {
+std::vector<TestHandler::Answer> TestHandler::Hang(const CallBatch& calls, Millis timeout) {
   if (!stuck_) {
     stuck_ = fmt::format(
         "the handler hangs: it did not answer the call for {} within its timeout of {} ms, and did "
         "not end when it was stopped; does its program loop for ever?",
-        record_id, timeout.count());
+        calls.front().record_id, timeout.count());
   }
-  return {tl::unexpected(HandlerFailure{
-              .error_class = "timeout", .text = "the handler hangs", .retry = false}),
-          timeout};
+  const Answer hangs{tl::unexpected(HandlerFailure{
+                         .error_class = "timeout", .text = "the handler hangs", .retry = false}),
+                     timeout};
+  return {calls.size(), hangs};
 }
 
-TestHandler::Answer TestHandler::FromServiceInTime(const HandlerCall& call, Millis now) {
-  std::thread thread([this, call, now] {
-    Answer made = FromService(call, now);
+std::vector<TestHandler::Answer> TestHandler::FromServiceInTime(const CallBatch& calls,
+                                                                Millis now) {
+  std::thread thread([this, calls, now] {
+    auto made = FromService(calls, now);
     const std::lock_guard lock(mutex_);
     from_service_ = std::move(made);
     answered_.notify_one();
   });
   std::unique_lock lock(mutex_);
-  if (!answered_.wait_for(lock, call.timeout + kGrace,
+  if (!answered_.wait_for(lock, calls.front().timeout + kGrace,
                           [this] { return from_service_.has_value(); })) {
     thread.detach();
-    return Hangs(call.record_id, call.timeout);
+    return Hang(calls, calls.front().timeout);
   }
   lock.unlock();
   thread.join();
   return *std::exchange(from_service_, std::nullopt);
 }
 
-TestHandler::Answer TestHandler::FromService(const HandlerCall& call, Millis now) {
-  if (auto refusal = result_.Refusal(call)) return {tl::unexpected(std::move(*refusal)), Millis(1)};
-  if (auto body = body_.Of(call); !body)
-    return {tl::unexpected(std::move(body.error())), Millis(1)};
-  return FromStub(call, now);
+std::optional<HandlerFailure> TestHandler::Refusal(const HandlerCall& call) {
+  if (auto refusal = result_.Refusal(call)) return refusal;
+  auto body = body_.Of(call);
+  if (!body) return std::move(body.error());
+  if (target_.batches()) return HttpBatchText(target_.options.batch_form).Add(call, *body);
+  const auto parts = target_.PartsOf(call, std::move(*body), evaluator_);
+  return parts ? std::optional<HandlerFailure>() : parts.error();
 }
 
-// A stub for this record first, then those for any, in order; the last of either lasts for ever
-// unless it says how many times.
-TestHandler::Answer TestHandler::FromStub(const HandlerCall& call, Millis now) {
-  const auto usable = [&](bool for_record) {
-    auto last = stubs_.end();
-    for (auto stub = stubs_.begin(); stub != stubs_.end(); ++stub) {
-      if (stub->record_id.has_value() != for_record) continue;
-      if (for_record && *stub->record_id != call.record_id) continue;
-      if (stub->times && *stub->times == 0) continue;
-      return stub;
+std::vector<TestHandler::Answer> TestHandler::FromService(const CallBatch& calls, Millis now) {
+  std::vector<Answer> made;
+  CallBatch sent;
+  std::vector<std::size_t> places;  // in `made`
+  for (const HandlerCall& call : calls) {
+    auto refusal = Refusal(call);
+    if (!refusal) {
+      sent.push_back(call);
+      places.push_back(made.size());
     }
-    return last;
-  };
-  auto stub = usable(true);
-  if (stub == stubs_.end()) stub = usable(false);
-  if (stub == stubs_.end()) {
-    unanswered_.push_back(call.record_id);
-    return {tl::unexpected(HandlerFailure{.error_class = "connection",
-                                          .text = "the test has no stub for this call",
-                                          .retry = false}),
-            Millis(1)};
+    made.push_back(
+        {refusal ? HandlerResult(tl::unexpected(std::move(*refusal))) : HandlerResult()});
   }
-  if (stub->times) {
-    --*stub->times;
-  } else if (!stub->record_id) {
-    // Used in order: without a number each answers once, but the last.
-    const auto later = std::find_if(stub + 1, stubs_.end(),
-                                    [](const HttpStub& s) { return !s.record_id.has_value(); });
-    if (later != stubs_.end()) stub->times = 0;
-  }
-  if (stub->timeout) {
-    return {tl::unexpected(HandlerFailure{.error_class = "timeout", .text = "no answer"}),
-            timeout_};
-  }
-  HttpAnswer answer{.status = stub->status, .body = stub->body, .retry_after = std::nullopt};
-  for (const auto& [name, value] : stub->headers) {
-    if (strcasecmp(name.c_str(), "Retry-After") != 0) continue;
-    answer.retry_after = ParseRetryAfter(value, now);
-  }
-  AnswerBody body = BodyOf(target_.options, std::move(answer));
-  if (!body) return {tl::unexpected(std::move(body.error())), Millis(10)};
-  return {result_.Apply(call, std::move(*body)), Millis(10)};
+  if (sent.empty()) return made;
+  StubService::Reply reply = service_.Answer(target_.options, sent, now);
+  if (IsTooMuch(reply.body, sent)) return {};
+  auto results = ResultsOf(target_.options, std::move(reply.body), sent, result_);
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    made[places[i]] = {std::move(results[i]), reply.took};
+  return made;
 }
 
 }  // namespace fencepost::consumer

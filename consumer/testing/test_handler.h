@@ -17,11 +17,13 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/handlers/http/http_batch.h"
 #include "consumer/handlers/http/http_body.h"
 #include "consumer/handlers/http/http_request.h"
 #include "consumer/handlers/http/http_result.h"
 #include "consumer/handlers/runner.h"
 #include "consumer/pipeline/pipeline_test.h"
+#include "consumer/testing/stub_service.h"
 
 namespace fencepost::consumer {
 
@@ -41,30 +43,31 @@ class TestHandler {
   // process is started again; then it is stuck.
   // `now` is virtual unix time, for what a stub says in dates.
   static constexpr std::chrono::seconds kGrace{5};
-  Answer Handle(HandlerCall call, Millis now);
+  // An answer each; none: the batch is too much for the service, which takes its halves.
+  std::vector<Answer> Handle(CallBatch calls, Millis now);
   // What hangs, in one line; calls that follow fail at once.
   [[nodiscard]] const std::optional<std::string>& stuck() const { return stuck_; }
   // Ends the real program, so that all that it says has been said. Not where it is stuck.
   void Stop();
   // Calls for which there was no stub.
-  [[nodiscard]] const std::vector<std::string>& unanswered() const { return unanswered_; }
+  [[nodiscard]] const std::vector<std::string>& unanswered() const { return service_.unanswered(); }
 
  private:
-  Answer FromService(const HandlerCall& call, Millis now);
-  Answer FromServiceInTime(const HandlerCall& call, Millis now);  // with programs, on a thread
-  Answer FromStub(const HandlerCall& call, Millis now);
-  Answer Hangs(const std::string& record_id, Millis timeout);  // from now on
+  std::vector<Answer> FromProgram(CallBatch calls);
+  std::vector<Answer> FromService(const CallBatch& calls, Millis now);
+  // … with programs, on a thread.
+  std::vector<Answer> FromServiceInTime(const CallBatch& calls, Millis now);
+  std::optional<HandlerFailure> Refusal(const HandlerCall& call);    // before the service is called
+  std::vector<Answer> Hang(const CallBatch& calls, Millis timeout);  // from now on
 
   const HandlerOptions options_;
-  const Millis timeout_;
   const int attempts_;
-  std::vector<HttpStub> stubs_;
+  StubService service_;
   HttpBodyRule body_;
   HttpResultRule result_;
   std::unique_ptr<HandlerRunner> runner_;  // exec, jq
   HttpTarget target_;                      // http
   Evaluator evaluator_;
-  std::vector<std::string> unanswered_;
   std::optional<std::string> stuck_;
   // Of records for which the program has timed out, ended or answered what cannot be read in so
   // many calls: it is not run for them any more, since that takes real time.
@@ -72,8 +75,8 @@ class TestHandler {
 
   std::mutex mutex_;
   std::condition_variable answered_;
-  std::optional<HandlerAnswer> answer_;  // guarded by mutex_
-  std::optional<Answer> from_service_;   // guarded by mutex_
+  std::map<std::uint64_t, HandlerResult> answers_;   // guarded by mutex_
+  std::optional<std::vector<Answer>> from_service_;  // guarded by mutex_
 };
 
 }  // namespace fencepost::consumer

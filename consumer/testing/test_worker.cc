@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "consumer/handlers/runner.h"
+#include "consumer/pipeline/batch_of.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -31,7 +34,8 @@ TestWorker::TestWorker(TestWorld& world, std::string name, AssignmentEpoch epoch
       core_(
           CoreOptions(world), [&world] { return world.Random(); }, nullptr, &world),
       output_(world.output->Open(name_)),
-      retry_(output_->max_records(), world.options.max_consecutive()) {}
+      retry_(output_->max_records(), world.options.max_consecutive()),
+      calls_(BatchOf(world.options.handler), world.options.handler.calls_per_second()) {}
 
 TestWorker::~TestWorker() { *alive_ = false; }
 
@@ -113,8 +117,9 @@ void TestWorker::Act() {
   if (!actions.pause.empty()) paused_ = true;
   if (!actions.resume.empty()) paused_ = false;
   for (auto& lookup : actions.lookups) LookUp(std::move(lookup));
-  for (HandlerCall& call : actions.calls) Call(std::move(call));
-  for (const std::uint64_t call : actions.cancels) cancelled_.push_back(call);
+  for (HandlerCall& call : actions.calls) calls_.Add(std::move(call), world_.time.now().boot);
+  for (const std::uint64_t call : actions.cancels) Cancel(call);
+  SendCalls();
   for (auto& batch : actions.writes) Write(std::move(batch));
   if (!actions.dead_letters.empty()) Publish(std::move(actions.dead_letters));
   if (!actions.commit.empty()) {
@@ -163,18 +168,41 @@ void TestWorker::Arm() {
 
 // --- what the flow asks for --------------------------------------------------------------------
 
-void TestWorker::Call(HandlerCall call) {
-  ++world_.handler_calls;
-  const std::uint64_t id = call.id;
-  const locking::Nanos longer = LoseLease(LifeStage::kHandler, call.record_id);
-  TestHandler::Answer answer = world_.handler->Handle(std::move(call), world_.UnixNow());
-  Later(answer.took + longer, [this, id, result = std::move(answer.result)]() mutable {
-    const bool cancelled = std::erase(cancelled_, id) > 0;
-    if (!cancelled && result && Dies(LifeStage::kHandler)) return;
-    const HandlerFailure failure{.error_class = "cancelled", .text = "cancelled"};
-    core_.OnHandled({.id = id, .result = cancelled ? tl::unexpected(failure) : std::move(result)},
-                    world_.time.now());
+void TestWorker::SendCalls() {
+  const locking::Instant now = world_.time.now().boot;
+  while (calls_.Due(now)) Call(calls_.Take(now));
+  const locking::Instant next = calls_.Next(now);
+  if (next == locking::Instant::max() || next >= calls_at_) return;
+  calls_at_ = next;
+  Later(next - now, [this] { calls_at_ = locking::Instant::max(); });  // and Act
+}
+
+void TestWorker::Cancel(std::uint64_t call) {
+  cancelled_.push_back(call);
+  if (!calls_.Remove(call)) return;
+  Later(locking::Nanos(0), [this, call] {
+    std::erase(cancelled_, call);
+    core_.OnHandled({.id = call, .result = Cancelled()}, world_.time.now());
   });
+}
+
+void TestWorker::Call(CallBatch calls) {
+  ++world_.handler_calls;
+  std::vector<locking::Nanos> longer;
+  for (const HandlerCall& call : calls) {
+    longer.push_back(LoseLease(LifeStage::kHandler, call.record_id));
+  }
+  auto answers = world_.handler->Handle(calls, world_.UnixNow());
+  if (answers.empty()) return calls_.Halve(std::move(calls), world_.time.now().boot);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    Later(answers[i].took + longer[i],
+          [this, id = calls[i].id, result = std::move(answers[i].result)]() mutable {
+            const bool cancelled = std::erase(cancelled_, id) > 0;
+            if (!cancelled && result && Dies(LifeStage::kHandler)) return;
+            core_.OnHandled({.id = id, .result = cancelled ? Cancelled() : std::move(result)},
+                            world_.time.now());
+          });
+  }
 }
 
 void TestWorker::LookUp(std::unique_ptr<LookupBatch> batch) {

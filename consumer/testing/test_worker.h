@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "consumer/handlers/batch_queue.h"
 #include "consumer/outputs/write_retry.h"
 #include "consumer/testing/test_world.h"
 #include "consumer/worker/worker_core.h"
@@ -34,7 +35,9 @@ class TestWorker {
   void Deliver();
   void Arm();
   void Later(locking::Nanos wait, std::function<void()> what);
-  void Call(HandlerCall call);
+  void SendCalls();  // those whose batches are due
+  void Call(CallBatch calls);
+  void Cancel(std::uint64_t call);
   void Write(std::unique_ptr<WriteBatch> batch);
   void LookUp(std::unique_ptr<LookupBatch> batch);
   void Publish(std::vector<DeadLetter> letters);
@@ -54,6 +57,8 @@ class TestWorker {
   WriteRetry retry_;
   std::vector<Offset> delivered_;
   std::vector<bool> told_end_;
+  BatchQueue calls_;
+  locking::Instant calls_at_ = locking::Instant::max();
   std::vector<std::uint64_t> cancelled_;
   locking::Instant armed_ = locking::Instant::max();
   bool paused_ = false;
