@@ -48,18 +48,23 @@ std::vector<Call> Of(const std::string& pipeline, std::vector<Call> calls) {
   return calls;
 }
 
+// What an element of a batch lacks of the headers of a call, it has in its value.
+constexpr const char* kBatches = R"yaml(, batch: {max_records: 8, linger: 5ms},
+    body: {jq: '{order: ., source: "\($topic)/\($partition)/\($offset)"}'})yaml";
+
 class HttpReceiver : public Receiver {
  public:
-  HttpReceiver()
-      : server_([this](const StubServer::Request& request) { return Answer(request); }),
+  explicit HttpReceiver(bool batches)
+      : batches_(batches),
+        server_([this](const StubServer::Request& request) { return Answer(request); }),
         proxy_(PortOf(server_.Url())) {}
   ~HttpReceiver() override { HttpReceiver::Behave(Manner::kGood); }
 
   [[nodiscard]] std::string HandlerYaml(const std::string& pipeline) const override {
     return fmt::format(
         "handler:\n  http: {{url: \"http://{}/{}\", idempotent: true,"
-        " headers: {{X-Life: \"${{LIFE}}\"}}}}\n",
-        proxy_.address(), pipeline);
+        " headers: {{X-Life: \"${{LIFE}}\"}}{}}}\n",
+        proxy_.address(), pipeline, batches_ ? kBatches : "");
   }
   void Behave(Manner manner) override {
     const std::lock_guard guard(mutex_);
@@ -84,8 +89,14 @@ class HttpReceiver : public Receiver {
     return std::stoi(url.substr(url.rfind(':') + 1));  // the path behind it ends the number
   }
   StubServer::Answer Answer(const StubServer::Request& request);
+  StubServer::Answer AnswerBatch(const StubServer::Request& request, Call call);
+  // The status for a call that is complete, which is logged. Under the lock.
+  int Judge(Call call);
+  // What comes of a request that was accepted.
+  StubServer::Answer Slowly(std::unique_lock<std::mutex> lock, Manner manner, const json& answer);
   static StubServer::Answer BadAnswer(Manner manner);
 
+  const bool batches_;
   std::atomic<bool> held_{false};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -115,6 +126,7 @@ StubServer::Answer HttpReceiver::Answer(const StubServer::Request& request) {
   if (held_) server_.Hold();
   const std::size_t slash = request.line.find('/');
   call.pipeline = request.line.substr(slash + 1, request.line.find(' ', slash) - slash - 1);
+  if (batches_) return AnswerBatch(request, std::move(call));
   const json value = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
 
   std::unique_lock lock(mutex_);
@@ -128,20 +140,32 @@ StubServer::Answer HttpReceiver::Answer(const StubServer::Request& request) {
   call.record_id = PercentDecoded(request.headers.at("idempotency-key"));
   call.token = std::stoll(request.headers.at("fencing-token"));
   call.life = std::stoi(request.headers.at("x-life"));
+  const Manner manner = manner_;
+  const int status = Judge(call);
+  if (status == 409) return {.status = status, .body = "an older token"};
+  if (status != 200) return {.status = status, .body = "not now"};
+  const json answer = {{"order_id", value.at("order_id")},
+                       {"amount", AmountOf(call.record.order, factor())}};
+  return Slowly(std::move(lock), manner, answer);
+}
 
+int HttpReceiver::Judge(Call call) {
   const std::string id = call.pipeline + " " + call.record_id;
   std::int64_t& highest = highest_[id];
-  const Manner manner = manner_;
   const bool refused =
-      manner == Manner::kError ||
-      (manner == Manner::kMoody && tries_[id]++ < MoodyRefusals(call.record.order));
+      manner_ == Manner::kError ||
+      (manner_ == Manner::kMoody && tries_[id]++ < MoodyRefusals(call.record.order));
   call.accepted = !refused && call.token >= highest;
-  call.unusable = call.accepted && manner == Manner::kHuge;
+  call.unusable = call.accepted && manner_ == Manner::kHuge;
   if (call.accepted) highest = call.token;
   call.end_ns = NowNs();
   calls_.push_back(call);
-  if (refused) return {.status = manner == Manner::kError ? 500 : 503, .body = "not now"};
-  if (!call.accepted) return {.status = 409, .body = "an older token"};
+  if (refused) return manner_ == Manner::kError ? 500 : 503;
+  return call.accepted ? 200 : 409;
+}
+
+StubServer::Answer HttpReceiver::Slowly(std::unique_lock<std::mutex> lock, Manner manner,
+                                        const json& answer) {
   if (manner == Manner::kSlow) {
     changed_.wait_for(lock, kSlowly, [&] { return manner_ != Manner::kSlow; });
   }
@@ -149,9 +173,38 @@ StubServer::Answer HttpReceiver::Answer(const StubServer::Request& request) {
   if (manner == Manner::kCut || manner == Manner::kHuge || manner == Manner::kEndless) {
     return BadAnswer(manner);
   }
-  const json answer = {{"order_id", value.at("order_id")},
-                       {"amount", AmountOf(call.record.order, factor())}};
   return {.body = answer.dump()};
+}
+
+StubServer::Answer HttpReceiver::AnswerBatch(const StubServer::Request& request, Call call) {
+  const json elements = json::parse(request.body);
+  std::unique_lock lock(mutex_);
+  const Manner manner = manner_;
+  call.life = std::stoi(request.headers.at("x-life"));
+  json answers = json::array();
+  for (const json& element : elements) {
+    const json& order = element.at("value").at("order");
+    call.record = {std::stoi(order.at("order_id").get<std::string>().substr(2)),
+                   PlaceIn(element.at("value").at("source"))};
+    call.record_id = element.at("id");
+    call.token = element.at("token");
+    const int status = Judge(call);
+    json answer = {{"id", element.at("id")}};
+    if (status == 200) {
+      answer["value"] = {{"order_id", order.at("order_id")},
+                         {"amount", AmountOf(call.record.order, factor())}};
+    } else {
+      answer["error"] = {{"class", std::to_string(status)}, {"retry", status != 409}};
+    }
+    answers.push_back(std::move(answer));
+  }
+  if (manner == Manner::kError) return {.status = 500, .body = "not now"};
+  if (manner == Manner::kTwice) answers.back() = answers.front();
+  if (manner == Manner::kHalf) {
+    answers.erase(answers.begin() + static_cast<std::ptrdiff_t>((answers.size() + 1) / 2),
+                  answers.end());
+  }
+  return Slowly(std::move(lock), manner, answers);
 }
 
 // The log, the highest tokens and the manner are files beside the script: several processes of
@@ -169,13 +222,8 @@ number = 0
 def note(entry):
     os.write(log, (json.dumps(entry | {"call": "%d %d" % (os.getpid(), number)}) + "\n").encode())
 
-for line in sys.stdin:
-    begin = time.monotonic_ns()
-    number += 1
-    record = json.loads(line)
+def handle(record, manner, begin):
     order = int(record["value"]["order_id"][2:])
-    with open(os.path.join(folder, "manner")) as file:
-        manner = file.read()
     refusals = 2 if order % 49 == 0 else 1 if order % 7 == 0 else 0
     refused = manner == "error" or manner == "moody" and record["attempt"] <= refusals
     name = "token-%s-%s" % (pipeline, record["record_id"].replace("/", "_"))
@@ -200,20 +248,35 @@ for line in sys.stdin:
     elif manner == "cut":
         os.write(1, b'{"value": ')
         sys.exit(7)
-    elif manner == "garbage":
-        os.write(1, b"no answer\n")
-        continue
     else:
         reply = {"value": {"order_id": value["order_id"], "amount": order * 7 % 1000 * 3}}
     reply["record_id"] = record["record_id"]
-    note({"end": time.monotonic_ns()})
-    print(json.dumps(reply), flush=True)
+    if manner != "garbage":
+        note({"end": time.monotonic_ns()})
+    return reply
+
+for line in sys.stdin:
+    begin = time.monotonic_ns()
+    request = json.loads(line)
+    with open(os.path.join(folder, "manner")) as file:
+        manner = file.read()
+    records = request.get("batch", [request])
+    replies = []
+    for place, record in enumerate(records):
+        number += 1
+        amid = manner == "cut" and place < len(records) // 2
+        replies.append(handle(record, "good" if amid else manner, begin))
+    if manner == "garbage" and any("value" in reply for reply in replies):
+        os.write(1, b"no answer\n")
+    else:
+        print(json.dumps({"batch": replies} if "batch" in request else replies[0]), flush=True)
 )";
 
 class ExecReceiver : public Receiver {
  public:
-  explicit ExecReceiver(const TempDir& folder)
+  ExecReceiver(const TempDir& folder, bool batches)
       : folder_(folder),
+        batches_(batches),
         path_(folder.Write("handle.py", kScript)),
         hold_(open(folder.Write("hold", "").c_str(), O_RDONLY | O_CLOEXEC)) {
     ExecReceiver::Behave(Manner::kGood);
@@ -224,7 +287,8 @@ class ExecReceiver : public Receiver {
 
   [[nodiscard]] std::string HandlerYaml(const std::string&) const override {
     return fmt::format(
-        "handler:\n  exec: {{command: [python3, {}], processes: 2, idempotent: true}}\n", path_);
+        "handler:\n  exec: {{command: [python3, {}], processes: 2, idempotent: true{}}}\n", path_,
+        batches_ ? ", batch: {max_records: 8, linger: 5ms}" : "");
   }
   void Behave(Manner manner) override {
     const char* word = manner == Manner::kError     ? "error"
@@ -264,6 +328,7 @@ class ExecReceiver : public Receiver {
 
  private:
   const TempDir& folder_;
+  const bool batches_;
   std::string path_;
   int hold_;
 };
@@ -277,9 +342,11 @@ Place PlaceIn(const std::string& source) {
           std::stoll(source.substr(last + 1))};
 }
 
-std::unique_ptr<Receiver> MakeHttpReceiver() { return std::make_unique<HttpReceiver>(); }
-std::unique_ptr<Receiver> MakeExecReceiver(const TempDir& folder) {
-  return std::make_unique<ExecReceiver>(folder);
+std::unique_ptr<Receiver> MakeHttpReceiver(bool batches) {
+  return std::make_unique<HttpReceiver>(batches);
+}
+std::unique_ptr<Receiver> MakeExecReceiver(const TempDir& folder, bool batches) {
+  return std::make_unique<ExecReceiver>(folder, batches);
 }
 
 }  // namespace fencepost::testing

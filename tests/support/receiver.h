@@ -17,10 +17,12 @@ enum class Manner : std::uint8_t {
   kMoody,    // every seventh order is refused at its first try, every 49th at its second too
   kError,    // 500; the script: an error
   kSlow,     // accepted, and answered after the worker's limit
-  kCut,      // accepted, and cut in the middle of the answer; the script: it ends
+  kCut,      // accepted, and cut in the middle of the answer; the script: it ends, amid a batch
   kHuge,     // accepted, and answered with more than a worker takes: its record is bad
   kEndless,  // accepted, and answered without an end
   kGarbage,  // the script alone: a line that is no answer
+  kHalf,     // of a batch over HTTP: accepted, and the first half is answered
+  kTwice,    // … and the first one's answer stands for the last one's too
 };
 
 class Receiver {
@@ -41,9 +43,10 @@ class Receiver {
   virtual void Release() = 0;
 };
 
-std::unique_ptr<Receiver> MakeHttpReceiver();
+// `batches`: their calls have several records.
+std::unique_ptr<Receiver> MakeHttpReceiver(bool batches = false);
 // With its files in that folder.
-std::unique_ptr<Receiver> MakeExecReceiver(const TempDir& folder);
+std::unique_ptr<Receiver> MakeExecReceiver(const TempDir& folder, bool batches = false);
 
 // TOPIC/PARTITION/OFFSET
 Place PlaceIn(const std::string& source);

@@ -143,22 +143,26 @@ void AddWorkerFaults(std::vector<Fault>& faults) {
 }
 
 void AddHandlerFaults(std::vector<Fault>& faults) {
-  const auto add = [&](const std::string& name, Manner manner, bool exec) {
+  const auto add = [&](const std::string& name, Manner manner, bool exec, bool batches = false) {
     const auto begin = [manner](Scene& scene) {
       scene.undo.Add([&scene] { scene.trial.receiver()->Behave(Manner::kGood); });
       if (manner == Manner::kHuge) scene.undo.Add([&scene] { scene.trial.NoteCommitted(); });
       scene.trial.receiver()->Behave(manner);
     };
-    faults.push_back({name, milliseconds(1500), begin, exec});
+    faults.push_back({name, milliseconds(1500), begin, exec, batches});
   };
   add("http-500", Manner::kError, false);
   add("http-slow", Manner::kSlow, false);
   add("http-cut-in-the-answer", Manner::kCut, false);
   add("http-huge", Manner::kHuge, false);
   add("http-endless", Manner::kEndless, false);
+  add("http-half-a-batch", Manner::kHalf, false, true);
+  add("http-id-twice-in-a-batch", Manner::kTwice, false, true);
+  add("http-cut-in-a-batch", Manner::kCut, false, true);
   add("exec-error", Manner::kError, true);
   add("exec-garbage", Manner::kGarbage, true);
   add("exec-exit", Manner::kCut, true);
+  add("exec-exit-amid-a-batch", Manner::kCut, true, true);
   AddNetworkFaults(faults, "http", [](Scene& scene) {
     return std::vector<TcpProxy*>{scene.trial.receiver()->proxy()};
   });

@@ -63,6 +63,7 @@ struct Fault {
   // Must not wait for workers: what they send is held while it runs. Undoing it may.
   std::function<void(Scene&)> begin;
   bool exec = false;                       // the trial's handler is a script
+  bool batches = false;                    // its calls have several records
   bool replica = false;                    // the database has one
   bool small_disk = false;                 // the table is on one
   bool new_names = false;                  // who comes back has another name

@@ -88,6 +88,7 @@ TrialOptions OptionsOf(const Cell& cell) {
                        .handler = cell.storm > 0 ? Handler::kNone
                                   : fault.exec   ? Handler::kExec
                                                  : Handler::kHttp,
+                       .batches = fault.batches,
                        .database = cell.database,
                        .small_disk = fault.small_disk,
                        .new_names = fault.new_names};

@@ -49,8 +49,9 @@ Trial::Trial(System& system, TrialOptions options)
       random_(options_.seed),
       file_(folder_.File("pipeline.yaml")),
       team_({.files = {file_}}) {
-  if (options_.handler == Handler::kHttp) receiver_ = testing::MakeHttpReceiver();
-  if (options_.handler == Handler::kExec) receiver_ = testing::MakeExecReceiver(folder_);
+  if (options_.handler == Handler::kHttp) receiver_ = testing::MakeHttpReceiver(options_.batches);
+  if (options_.handler == Handler::kExec)
+    receiver_ = testing::MakeExecReceiver(folder_, options_.batches);
   if (options_.small_disk) {
     disk_ = std::make_unique<testing::SmallDisk>(kDisk);
     if (!disk_->why().empty()) throw std::runtime_error(disk_->why());

@@ -42,6 +42,7 @@ struct TrialOptions {
   int workers = 2;
   Pipeline pipeline = Pipeline::kId;
   Handler handler = Handler::kHttp;
+  bool batches = false;  // its calls have several records
   DatabaseKind database = DatabaseKind::kPostgres;
   std::string order = "key";
   std::string block{};      // empty: the default
