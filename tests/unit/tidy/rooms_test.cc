@@ -159,7 +159,7 @@ const std::vector<Room>& Rooms() {
            {"locking/base", "locking/core/lock", "consumer/record", "consumer/pipeline",
             "consumer/handlers", "consumer/handlers/http", "consumer/outputs",
             "consumer/outputs/rows", "consumer/outputs/ledger", "consumer/worker",
-            "consumer/handlers/exec"},
+            "consumer/handlers/exec", "consumer/json"},
            1550},
       Room{"config/text", {"locking/base"}, 650},
       Room{"config/schema",
