@@ -170,10 +170,9 @@ TEST_F(HttpHandler, SendsNoBodyWhereNoneIsAskedFor) {
 }
 
 TEST_F(HttpHandler, StartsWithProgramsThatCompile) {
-  EXPECT_EQ(StartError({.kind = HttpHandlerOptions{.url = "http://a",
-                                                   .body = HttpBody::kJq,
-                                                   .body_program = "nothing"}}),
-            "");
+  const HttpHandlerOptions bad{.url = "http://a", .body = HttpBody::kJq, .body_program = "nothing"};
+  EXPECT_THAT(StartError({.kind = bad}),
+              AllOf(HasSubstr("handler.http.body.jq"), HasSubstr("nothing/0 is not defined")));
 }
 
 TEST_F(HttpHandler, FailsWithTheStatusAndTheStartOfTheBodyInOneLine) {

@@ -110,11 +110,12 @@ TEST(Lint, NamesTheProgramOfAnHttpHandlerThatDoesNotCompile) {
     const std::string bad = folder.Write("bad.yaml", text);
     const Finished refused = Fencepost({"lint", bad});
     EXPECT_EQ(refused.exit_code, 2);
-    EXPECT_THAT(refused.output, HasSubstr(fmt::format(
-                                    "{}:{}:{}: error: handler.http.{}.jq: the jq program does not "
-                                    "compile: nothing/0 is not defined",
-                                    bad, std::count(text.begin(), text.end(), '\n'),
-                                    std::string_view(key).size() + 12, key)));
+    EXPECT_THAT(
+        refused.output + refused.error_output,
+        HasSubstr(fmt::format("{}:{}:{}: error: handler.http.{}.jq: the jq program does not "
+                              "compile: nothing/0 is not defined",
+                              bad, std::count(text.begin(), text.end(), '\n'),
+                              std::string_view(key).size() + 12, key)));
   }
 }
 
