@@ -67,7 +67,7 @@ void LintOneChild(const Values& values, const Key& section, Findings& findings) 
       fmt::format("{}: {}, here are {}", section.path,
                   section.required ? "exactly one is needed" : "at most one is possible",
                   fmt::join(given, ", "));
-  findings.Error(values.KeyPlace(section.path), fmt::format("one-{}", section.path),
+  findings.Error(values.KeyPlace(section.path), fmt::format("one-{}", NameOf(section.path)),
                  given.empty() ? empty : several);
 }
 

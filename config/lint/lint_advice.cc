@@ -19,7 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> kUrls[] = {
     {"output.kafka.encode.registry.url",
      "give output.kafka.encode.registry.username and .password"},
     {"kafka.sasl.oauth.token_url", "give kafka.sasl.oauth.client_id and .client_secret"},
-    {"handler.http.url", "percent-encode it, or give handler.http.headers: {Authorization: …}"}};
+    {"handler.http.url", "give handler.http.auth.basic"}};
 
 void AdviseDeadLetters(const Values& values, Findings& findings) {
   if (values.Given("dead_letter") || values.Given("on_bad_record")) return;
@@ -118,6 +118,14 @@ void AdviseVariables(const Values& values, Findings& findings) {
 
 bool IsLocal(std::string_view host) { return IsLoopback(host) || host.starts_with('/'); }
 
+// http:// to another machine.
+bool IsPlain(std::string_view url) {
+  constexpr std::string_view kScheme = "http://";
+  if (!url.starts_with(kScheme)) return false;
+  url.remove_prefix(kScheme.size());
+  return !url.starts_with("[::1]") && !IsLoopback(url.substr(0, url.find_first_of(":/?#")));
+}
+
 void AdviseTls(const Values& values, Findings& findings) {
   const consumer::PipelineOptions& o = values.options();
   const auto is_local = [](const std::string& broker) {
@@ -129,6 +137,12 @@ void AdviseTls(const Values& values, Findings& findings) {
                      "kafka.sasl without kafka.tls: login and records cross the network as they "
                      "are, and brokers that want TLS close the connection; kafka.tls: {{}} takes "
                      "the system's CAs");
+  }
+  const auto* const http = std::get_if<consumer::HttpHandlerOptions>(&o.handler.kind);
+  if (http != nullptr && values.Given("handler.http.auth") && IsPlain(http->url)) {
+    findings.Warning(values.KeyPlace("handler.http.auth"), kRule,
+                     "handler.http.auth without TLS: login and records cross the network as they "
+                     "are; write https:// in handler.http.url");
   }
   const auto* const mysql = std::get_if<consumer::MysqlOptions>(&o.output);
   if (mysql == nullptr || mysql->tls || IsLocal(mysql->host)) return;

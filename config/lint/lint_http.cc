@@ -1,4 +1,4 @@
-// handler.http: its templates, its body.
+// handler.http: its templates, its body, batches, who calls, TLS.
 #include <algorithm>
 #include <array>
 #include <variant>
@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "config/lint/lint_parts.h"
+#include "config/schema/checks.h"
 #include "consumer/handlers/http/http_template.h"
 
 namespace fencepost::config {
@@ -112,9 +113,39 @@ void LintBatch(const Values& values, Findings& findings) {
   if (values.String("handler.http.body") == "none") needs_body("handler.http.body");
 }
 
+// Who calls is said once.
+void LintAuth(const Values& values, Findings& findings) {
+  constexpr std::string_view kAuth = "handler.http.auth";
+  if (!values.Given(kAuth)) return;
+  for (const Text& header : values.Texts(kHeaders)) {
+    if (Lower(header.name) != "authorization") continue;
+    findings.Error(header.name_at, "handler", "{}: {} is set by {}: leave one of the two out",
+                   kHeaders, header.name, kAuth);
+  }
+  const std::string url = WithoutSelectors(values.String("handler.http.url"));
+  const std::size_t path = url.find_first_of("/?#", url.find("://") + 3);
+  if (url.substr(0, path).find('@') == std::string::npos) return;
+  findings.Error(values.KeyPlace(kAuth), "handler",
+                 "{}: handler.http.url has a user: leave one of the two out", kAuth);
+}
+
+void LintServiceTls(const Values& values, Findings& findings) {
+  LintPair(values, "handler.http.tls.certificate", "handler.http.tls.key", findings);
+  if (!values.Given("handler.http.tls")) return;
+  for (const Text& url : values.Texts("handler.http.url")) {
+    if (!url.value.starts_with("http://")) continue;
+    findings.Warning(url.at, "tls",
+                     "handler.http.url: {} is reached without TLS, though there is "
+                     "handler.http.tls; https:// is with it",
+                     url.shown);
+  }
+}
+
 }  // namespace
 
 void LintHttp(const Values& values, Findings& findings) {
+  LintAuth(values, findings);
+  LintServiceTls(values, findings);
   LintUrl(values, findings);
   LintBody(values, findings);
   LintBatch(values, findings);

@@ -191,6 +191,16 @@ std::string CheckHttpHeader(std::string_view text) {
   return !text.empty() && All(text, token) ? "" : "is not the name of an HTTP header";
 }
 
+std::string CheckBasicUser(std::string_view text) {
+  if (text.empty()) return "is empty";
+  return text.find(':') == std::string_view::npos ? "" : "has a colon, which no user of basic has";
+}
+
+std::string CheckBearer(std::string_view text) {
+  const bool good = !text.empty() && All(text, IsVisible);
+  return good ? "" : "is not a token: no blanks, and without the word Bearer";
+}
+
 std::string CheckStatus(std::string_view text) {
   return IsStatus(text) ? "" : "is not an HTTP status such as 404 or 4xx";
 }

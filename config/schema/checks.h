@@ -26,6 +26,8 @@ std::string CheckHttpUrl(std::string_view text);
 std::string CheckHttpTemplate(std::string_view text);  // a url with selectors in braces
 std::string WithoutSelectors(const std::string& url);  // with x in their places
 std::string CheckHttpHeader(std::string_view text);    // the name of one (RFC 9110)
+std::string CheckBasicUser(std::string_view text);
+std::string CheckBearer(std::string_view text);
 std::string CheckStatus(std::string_view text);        // 404 or 4xx
 std::string CheckErrorClass(std::string_view text);    // a status, or a word
 std::string CheckWord(std::string_view text);          // a-z and _

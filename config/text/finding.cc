@@ -47,6 +47,7 @@ constexpr std::array<Rule, 56> kRules{{
     {"failover", "A database with several hosts loses no commit when it fails over."},
     {"one-output", "There is exactly one output."},
     {"one-handler", "There is at most one handler."},
+    {"one-auth", "handler.http.auth has exactly one way."},
     {"handler", "The handler's command, headers and body mean something."},
     {"jq", "The programs of the handler compile."},
     {"drain", "processing.revoke_drain has room for processing.timeout."},

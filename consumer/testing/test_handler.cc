@@ -46,7 +46,8 @@ tl::expected<void, Error> TestHandler::Start() {
   if (runner_ != nullptr) return runner_->Start();
   if (!options_.any()) return {};
   HttpHandlerOptions http = std::get<HttpHandlerOptions>(options_.kind);
-  http.tls_ca.clear();  // nothing is connected, and the files are where the pipeline runs
+  // Nothing is connected, and the files are where the pipeline runs.
+  for (std::string* file : {&http.tls_ca, &http.tls_certificate, &http.tls_key}) file->clear();
   auto body = HttpBodyRule::Make(http);
   if (!body) return tl::unexpected(body.error());
   body_ = std::move(*body);

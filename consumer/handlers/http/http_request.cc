@@ -1,13 +1,12 @@
 #include "consumer/handlers/http/http_request.h"
 
-#include <unistd.h>
-
 #include <strings.h>
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "consumer/handlers/http/http_answer.h"
+#include "consumer/handlers/http/http_tls.h"
 #include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
@@ -22,6 +21,7 @@ constexpr std::chrono::hours kMaxRetryAfter{24};
 constexpr const char* kUrls = "write http://HOST:PORT/PATH or https://HOST/PATH";
 constexpr std::string_view kContentType = "content-type";
 constexpr std::string_view kTrace = "traceparent";
+constexpr std::string_view kAuthorization = "authorization";
 // Ours; the user's of these names are not sent.
 constexpr std::array<std::string_view, 3> kReserved = {"idempotency-key", "fencing-token",
                                                        "x-fencepost-source"};
@@ -93,8 +93,14 @@ tl::expected<HttpTarget, Error> HttpTarget::Make(const HttpHandlerOptions& optio
   if (!IsToken(options.method)) {
     return tl::unexpected(Bad("the method is not one", "write GET, POST, PUT, PATCH or DELETE"));
   }
-  if (!options.tls_ca.empty() && access(options.tls_ca.c_str(), R_OK) != 0) {
-    return tl::unexpected(Bad("tls ca: cannot read " + OneLine(options.tls_ca), ""));
+  if (auto files = CheckTlsFiles(options); !files) return tl::unexpected(files.error());
+  const HttpAuthOptions& auth = options.auth;
+  if (!IsPrintable(auth.bearer) || auth.username.find(':') != std::string::npos) {
+    return tl::unexpected(Bad("auth holds what no request can have",
+                              "bearer is a token of printable characters, username has no colon"));
+  }
+  if (!auth.bearer.empty()) {
+    target.headers.push_back(HeaderLine(std::string(kAuthorization), "Bearer " + auth.bearer));
   }
   for (const auto& [header, value] : options.headers) {
     if (auto error = target.AddHeader(header, value)) return tl::unexpected(std::move(*error));
@@ -112,6 +118,11 @@ std::optional<Error> HttpTarget::AddHeader(const std::string& name, const std::s
   const auto same = [&name](std::string_view other) { return SameName(name, other); };
   const bool ours = std::any_of(kReserved.begin(), kReserved.end(), same);
   if (ours && !Planted("header_hides_the_token")) return std::nullopt;
+  const HttpAuthOptions& auth = options.auth;
+  const bool known = !(auth.bearer + auth.username + auth.oauth.token_url).empty();
+  if (same(kAuthorization) && known) {
+    return Bad("auth and the header Authorization both say who calls", "leave one of the two out");
+  }
   own_trace = own_trace || same(kTrace);
   if (!header->constant()) {
     templates.push_back(std::move(*header));
@@ -226,6 +237,14 @@ void HttpRequest::SetCommonOptions() {
   Set(easy, CURLOPT_PIPEWAIT, target_->https ? 1L : 0L);
   if (!target_->options.tls_ca.empty()) {
     Set(easy, CURLOPT_CAINFO, target_->options.tls_ca.c_str());
+  }
+  if (!target_->options.tls_key.empty()) {
+    Set(easy, CURLOPT_SSLCERT, target_->options.tls_certificate.c_str());
+    Set(easy, CURLOPT_SSLKEY, target_->options.tls_key.c_str());
+  }
+  if (const HttpAuthOptions& auth = target_->options.auth; !auth.username.empty()) {
+    Set(easy, CURLOPT_USERNAME, auth.username.c_str());
+    Set(easy, CURLOPT_PASSWORD, auth.password.c_str());
   }
   const std::string& method = target_->options.method;
   if (method == "HEAD") {

@@ -37,7 +37,7 @@ struct HttpTarget {
   std::string user_agent;
 
   // Error: the URL does not parse or is neither http nor https, the method or a header holds what
-  // no request may hold, a template is none, tls_ca cannot be read.
+  // no request may hold, a template is none, a file of tls cannot be used.
   static tl::expected<HttpTarget, Error> Make(const HttpHandlerOptions& options,
                                               const std::string& pipeline);
   [[nodiscard]] bool batches() const { return options.batch.max_records > 1; }

@@ -171,7 +171,11 @@ tl::expected<HttpUrl, TemplateProblem> HttpUrl::Parse(std::string_view text,
   for (const TemplatePart& part : *parts) {
     if (auto problem = url.Add(part)) return tl::unexpected(std::move(*problem));
   }
-  for (const Column& column : query) url.AddQuery(column);
+  for (const Column& column : query) {
+    const std::string_view why = RequestSelectorProblem(column.selector);
+    if (!why.empty()) return Problem(column.selector.Text(), why);
+    url.AddQuery(column);
+  }
   return url;
 }
 

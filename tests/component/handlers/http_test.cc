@@ -31,6 +31,12 @@ class HttpHandler : public RunnerFixture {
     if (options.url.empty()) options.url = server_->Url("/charge");
     Start({.kind = options}, concurrency);
   }
+  void ServeAt(const std::string& path, HttpHandlerOptions options) {
+    server_ = std::make_unique<StubServer>(
+        [](const StubServer::Request&) { return Answer{.body = "1"}; });
+    options.url = server_->Url(path);
+    Start({.kind = std::move(options)});
+  }
   void Always(const Answer& answer, HttpHandlerOptions options = {}) {
     Serve([answer](const StubServer::Request&) { return answer; }, std::move(options));
   }
@@ -334,6 +340,81 @@ TEST_F(HttpHandler, SendsNothingUnderAContentTypeOfJsonThatIsNotJson) {
   EXPECT_EQ(server_->requests().size(), 2u);
 }
 
+TEST_F(HttpHandler, SendsTheUrlTheQueryAndTheHeadersThatTheRecordMakes) {
+  const Selector tenant = Selector::Parse("header:tenant?").value();
+  ServeAt(
+      "/a/../o//{json:/id}/x-{key}?v=1",
+      {.method = "PATCH",
+       .query = {{.name = "tenant", .selector = tenant}},
+       .headers = {{"Accept", "text/plain"}, {"X-Trace", "header:trace?"}, {"X-B", "{json:/id}"}}});
+  const std::pair<const char*, const char*> ids[] = {
+      {"7", "7"},
+      {"a/../b", "a%2F..%2Fb"},
+      {"?a#b&c=%2e", "%3Fa%23b%26c%3D%252e"},
+      {"\xc3\xbc \\\\", "%C3%BC%20%5C"},
+      {"http://evil:1@x", "http%3A%2F%2Fevil%3A1%40x"}};
+  for (const auto& [id, segment] : ids) {
+    EXPECT_EQ(ValueOf({.value = fmt::format(R"({{"id":"{}"}})", id),
+                       .key = std::string("\0\xff", 2),
+                       .headers = {{"tenant", "t 1"}, {"trace", "00-1"}}}),
+              "1");
+    const StubServer::Request request = server_->requests().back();
+    EXPECT_EQ(request.line,
+              fmt::format("PATCH /a/../o//{}/x-%00%FF?v=1&tenant=t%201 HTTP/1.1", segment));
+    EXPECT_THAT(request.headers, Contains(Pair("accept", "text/plain")));
+    EXPECT_THAT(request.headers, Contains(Pair("x-trace", "00-1")));
+  }
+  EXPECT_EQ(server_->connections(), 1);
+}
+
+TEST_F(HttpHandler, MakesNoCallForARecordThatLacksAPartOfTheRequest) {
+  ServeAt("/o/{json:/id}", {.headers = {{"X-A", "header:a"}}});
+  const auto bad = [this](const std::string& value, const std::string& header, const char* why) {
+    const HandlerFailure failure =
+        FailureOf({.value = value, .headers = {{header, "x\r\nX-Evil: 1"}}});
+    EXPECT_EQ(failure.error_class, "bad_record");
+    EXPECT_EQ(failure.text, why);
+    EXPECT_EQ(failure.shown, why);
+    EXPECT_FALSE(failure.retry || failure.asked);
+  };
+  bad("{}", "a", "handler.http.url: json:/id finds nothing in the value");
+  bad(R"({"id":".."})", "a", "handler.http.url: json:/id would make a segment of the path . or ..");
+  bad(R"({"id":1})", "b", "handler.http.headers.X-A: header:a finds nothing in the record");
+  bad(R"({"id":1})", "a",
+      "handler.http.headers.X-A: header:a has a control character, such as a line end, which no "
+      "header can carry");
+  EXPECT_EQ(ValueOf({.value = R"({"id":1})", .headers = {{"a", ""}}}), "1");
+  EXPECT_EQ(OnlyRequest().line, "POST /o/1 HTTP/1.1");
+  EXPECT_THAT(OnlyRequest().headers, Contains(Pair("x-a", "")));
+}
+
+TEST_F(HttpHandler, TakesTheHeadersOfTheUserForItsOwnAlsoWhereARecordMakesThem) {
+  ServeAt("/", {.headers = {{"Content-Type", "header:type?"}, {"Traceparent", "header:trace?"}}});
+  const auto headers = [this](const std::string& type) {
+    ValueOf({.value = "{}", .headers = {{type, "text/x"}, {"traceparent", "00-1"}}});
+    return server_->requests().back().headers;
+  };
+  EXPECT_THAT(headers("type"), Contains(Pair("content-type", "text/x")));
+  EXPECT_THAT(headers("none"), AllOf(Contains(Pair("content-type", "application/json")),
+                                     Not(Contains(Key("traceparent")))));
+  EXPECT_THAT(Told({.value = "x", .headers = {{"type", "a/b+json"}}}),
+              StartsWith("bad_record, for good: the value is not valid JSON: "));
+}
+
+TEST_F(HttpHandler, SaysWhoCalls) {
+  const std::pair<HttpAuthOptions, const char*> rows[] = {
+      {{.username = "app", .password = "p:\n\xc3\xbc"}, "Basic YXBwOnA6CsO8"},
+      {{.username = "app"}, "Basic YXBwOg=="},
+      {{.bearer = "t0ken"}, "Bearer t0ken"}};
+  for (const auto& [auth, header] : rows) {
+    ServeAt("/{key}", {.auth = auth});
+    for (const char* key : {"1", "2"}) ValueOf({.key = key});
+    for (const auto& request : server_->requests()) {
+      EXPECT_THAT(request.headers, Contains(Pair("authorization", header)));
+    }
+  }
+}
+
 TEST_F(HttpHandler, StopsWithRequestsOut) {
   HoldAll(1);
   Call("1");
@@ -357,8 +438,20 @@ TEST_F(HttpHandler, RefusesToStartWithWhatCannotBeAsked) {
   EXPECT_THAT(error({.url = "http://h/", .method = "PO ST"}), HasSubstr("the method is not one"));
   EXPECT_THAT(error({.url = "http://h/", .headers = {{"a", "b\r\nc: d"}}}),
               HasSubstr("the header a is not one"));
-  EXPECT_THAT(error({.url = "https://h/", .tls_ca = "/nowhere/ca.pem"}),
-              HasSubstr("cannot read /nowhere/ca.pem"));
+  EXPECT_EQ(error({.url = "http://h/{json:/s3cret?}"}),
+            "handler.http: the url has {…}: it is optional, and no part of the path can be left "
+            "out: leave the ? out");
+  EXPECT_EQ(error({.url = "http://h/", .headers = {{"a", "x}"}}}),
+            "handler.http: the header a has a } that closes nothing; for the character write }} "
+            "(in a url %7D)");
+  EXPECT_THAT(
+      error({.url = "http://h/", .headers = {{"AUTHORIZATION", "x"}}, .auth = {.bearer = "t"}}),
+      HasSubstr("auth and the header Authorization both say who calls"));
+  for (const HttpAuthOptions& auth :
+       {HttpAuthOptions{.bearer = "s3\r\ncret"}, HttpAuthOptions{.username = "s3:cret"}}) {
+    EXPECT_THAT(error({.url = "http://h/", .auth = auth}),
+                AllOf(HasSubstr("auth holds what no request can have"), Not(HasSubstr("s3"))));
+  }
 }
 
 }  // namespace

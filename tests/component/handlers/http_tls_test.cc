@@ -18,20 +18,19 @@ using ::testing::StartsWith;
 
 class HttpHandlerOverTls : public RunnerFixture {
  protected:
-  HttpHandlerOverTls() : port_(FreePort()) {
-    // It gives back what is sent to it, and prints every frame.
+  // It gives back what is sent to it, and prints every frame.
+  explicit HttpHandlerOverTls(const std::string& more = "--verbose") : port_(FreePort()) {
     server_ = std::make_unique<Process>(testing::ProcessOptions{
-        .argv = {"nghttpd", "--echo-upload", "--verbose", "--address=127.0.0.1",
+        .argv = {"nghttpd", "--echo-upload", "--verbose", more, "--address=127.0.0.1",
                  std::to_string(port_), made_.key(), made_.certificate()}});
     RequireWithin(
         10s, [&] { return server_->Output().find("listen") != std::string::npos; },
         "nghttpd to listen");
   }
-  void StartTrusting(const std::string& ca) {
-    Start({.kind = HttpHandlerOptions{.url = fmt::format("https://127.0.0.1:{}/charge", port_),
-                                      .tls_ca = ca}},
-          64);
+  HttpHandlerOptions Trusting(const std::string& ca) const {
+    return {.url = fmt::format("https://127.0.0.1:{}/charge", port_), .tls_ca = ca};
   }
+  void StartTrusting(const std::string& ca) { Start({.kind = Trusting(ca)}, 64); }
 
   testing::Certificates made_;
   int port_;
@@ -59,6 +58,56 @@ TEST_F(HttpHandlerOverTls, SharesOneConnectionByHttp2) {
 TEST_F(HttpHandlerOverTls, TrustsNobodyWhomTheCaDoesNotKnow) {
   StartTrusting("");
   EXPECT_THAT(Told("{}"), AllOf(StartsWith("connection, again: "), HasSubstr("certificate")));
+}
+
+class HttpHandlerWithACertificate : public HttpHandlerOverTls {
+ protected:
+  // The server ends a handshake in which it is shown no certificate.
+  HttpHandlerWithACertificate() : HttpHandlerOverTls("--verify-client") {
+    made_.Issue("client", "DNS:client");
+  }
+  HttpHandlerOptions With(const std::string& certificate, const std::string& key) const {
+    HttpHandlerOptions options = Trusting(made_.ca());
+    options.tls_certificate = certificate;
+    options.tls_key = key;
+    return options;
+  }
+};
+
+TEST_F(HttpHandlerWithACertificate, ShowsItToTheServer) {
+  StartTrusting(made_.ca());
+  EXPECT_THAT(Told("{}"), StartsWith("connection, again: "));
+  Start({.kind = With(made_.certificate("client"), made_.key("client"))});
+  EXPECT_EQ(ValueOf("{}"), "{}");
+}
+
+TEST_F(HttpHandlerWithACertificate, SaysAtTheStartWhatIsWrongWithAFile) {
+  const std::string certificate = made_.certificate("client");
+  const std::string key = made_.key("client");
+  const std::string text = made_.Write("text", "no PEM\n");
+  const std::string empty = made_.Write("empty", "");
+  const std::string locked = made_.Write("locked", "");
+  made_.OpenSsl({"rsa", "-aes256", "-passout", "pass:secret", "-in", key, "-out", locked});
+  const auto wrong = [this](const HttpHandlerOptions& options) {
+    return StartError({.kind = options});
+  };
+  const auto said = [](const char* name, const std::string& file, const char* why) {
+    return fmt::format("handler.http.tls.{}: {} cannot be used: {}", name, file, why);
+  };
+  EXPECT_EQ(wrong(Trusting("/nowhere")), said("ca", "/nowhere", "No such file or directory"));
+  EXPECT_EQ(wrong(Trusting(empty)), said("ca", empty, "it is empty"));
+  EXPECT_EQ(wrong(Trusting(text)), said("ca", text, "it is not PEM"));
+  EXPECT_EQ(wrong(With("/nowhere", key)),
+            said("certificate", "/nowhere", "No such file or directory"));
+  EXPECT_EQ(wrong(With(text, key)), said("certificate", text, "it is not PEM"));
+  EXPECT_EQ(wrong(With(certificate, text)), said("key", text, "it is not PEM"));
+  EXPECT_EQ(wrong(With(certificate, locked)),
+            said("key", locked, "it is encrypted; a key without passphrase is needed"));
+  EXPECT_EQ(wrong(With(certificate, made_.key())),
+            said("key", made_.key(), "it does not belong to tls.certificate"));
+  EXPECT_EQ(wrong(With(certificate, "")),
+            said("certificate", certificate, "certificate and key are given together"));
+  EXPECT_EQ(wrong(With("", key)), said("key", key, "certificate and key are given together"));
 }
 
 }  // namespace

@@ -72,11 +72,18 @@ class Refusals(unittest.TestCase):
         def headers(**named):
             return {"handler": {"http": {"url": "https://api/x", "headers": named}}}
 
+        def auth(**ways):
+            return {"handler": {"http": {"url": "https://api/x", "auth": ways}}}
+
         def nodes(url):
             return {"lock": {"redis": {"nodes": [url]}}}
 
         pem = "-----BEGIN PRIVATE KEY-----\nMIIE\n"
         for sections, words in (
+            (auth(basic={"username": "u", "password": "hunter2"}),
+             "handler.http.auth.basic.password is"),
+            (auth(bearer="hunter2"), "handler.http.auth.bearer is"),
+            (auth(oauth2={"client_secret": "hunter2"}), "handler.http.auth.oauth2.client_secret is"),
             (headers(Authorization="Bearer hunter2"), "handler.http.headers.Authorization is"),
             (headers(**{"x-api-key": "hunter2"}), "handler.http.headers.x-api-key is"),
             (headers(Cookie="${COOKIE:-s=hunter2}"), "handler.http.headers.Cookie is"),

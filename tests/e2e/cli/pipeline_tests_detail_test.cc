@@ -64,6 +64,24 @@ TEST(PipelineTestsDetail, ALinesNumbersKeepTheirDigits) {
   EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
 }
 
+TEST(PipelineTestsDetail, ARecordThatLacksAPartOfTheRequestIsBadAndMakesNoCall) {
+  const Finished run = RunText(LinesPipeline(R"(  - name: parts
+    given:
+      - {value: {id: a, shop: 1}}
+      - {value: {id: b}}
+      - {value: {id: c, shop: ..}}
+    http: [{body: {id: a, n: 1}, times: 1}]
+    expect:
+      rows: [{id: a}]
+      dead_letters:
+        - {error_class: bad_record, error: "handler.http.url: json:/shop finds nothing in the value"}
+        - {error_class: bad_record, error: "handler.http.url: json:/shop would make a segment of the path . or .."}
+handler:
+  http: {url: "https://api/{json:/shop}", tls: {certificate: /not/here, key: /not/here}}
+)"));
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+}
+
 TEST(PipelineTestsDetail, RecordsThatAreAllBadWaitAndTheTestSaysWhy) {
   std::string given;
   for (int i = 0; i < 11; ++i) given += "      - {value: {n: " + std::to_string(i) + "}}\n";

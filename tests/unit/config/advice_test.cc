@@ -181,6 +181,15 @@ TEST(Advice, NamesLoginsThatCrossANetworkWithoutTls) {
   EXPECT_THAT(mysql("db", ", tls: {}"), IsEmpty());
   EXPECT_THAT(mysql("127.0.0.1", ""), IsEmpty());
   EXPECT_THAT(mysql("/run/mysqld.sock", ""), IsEmpty());
+  const auto http = [](const std::string& url) {
+    return AdviceOf(Pipeline(kThree, std::string(kStop) + kFile + "handler: {http: {url: \"" + url +
+                                         "\", auth: {bearer: t}}}\n"));
+  };
+  EXPECT_THAT(http("http://s:80/{key}"), ElementsAre(HasSubstr("handler.http.auth without TLS")));
+  for (const char* url :
+       {"https://s/", "http://localhost/", "http://127.0.0.1:80", "http://[::1]/"}) {
+    EXPECT_THAT(http(url), IsEmpty()) << url;
+  }
 }
 
 TEST(Keep, ForeverIsTheDefaultAndMayBeSaid) {

@@ -40,21 +40,23 @@ handler:
     url: https://pay/{json:/@id}/charge?x={header:x?}
     method: PUT
     query: {tenant: "header:tenant?"}
-    headers: {Accept: application/json, Authorization: "Bearer ${SECRET}"}
+    headers: {Accept: application/json, X-Key: "a ${SECRET}"}
     success: [200, 3xx]
     retry_on: [429, timeout]
     idempotent: true
-    tls: {ca: /ca.pem}
+    auth: {basic: {username: u, password: "${SECRET}"}}
+    tls: {ca: /ca.pem, certificate: /c.pem, key: /k.pem}
 )");
   const auto& http = std::get<consumer::HttpHandlerOptions>(o.handler.kind);
   EXPECT_EQ(http.url, "https://pay/{json:/@id}/charge?x={header:x?}");
   EXPECT_THAT(Names(http.query), ElementsAre("tenant=header:tenant?"));
   EXPECT_EQ(http.method, "PUT");
-  EXPECT_THAT(http.headers, ElementsAre(Pair("Accept", "application/json"),
-                                        Pair("Authorization", "Bearer hunter2")));
+  EXPECT_THAT(http.headers,
+              ElementsAre(Pair("Accept", "application/json"), Pair("X-Key", "a hunter2")));
   EXPECT_THAT(http.success, ElementsAre("200", "3xx"));
   EXPECT_THAT(http.retry_on, ElementsAre("429", "timeout"));
-  EXPECT_EQ(http.tls_ca, "/ca.pem");
+  EXPECT_EQ(http.auth.username + ":" + http.auth.password, "u:hunter2");
+  EXPECT_EQ(http.tls_ca + http.tls_certificate + http.tls_key, "/ca.pem/c.pem/k.pem");
   EXPECT_TRUE(o.handler.idempotent);
 }
 

@@ -204,6 +204,8 @@ TEST_F(TemplateTest, AddsParametersToTheQueryThatTheUrlHas) {
   EXPECT_EQ(Url("http://h/{json:/id}?q={json:/gone?}", all), "http://h/7?" + made);
   EXPECT_EQ(Url("http://h/p", {Parameter("gone", "header:gone?")}), "http://h/p");
   EXPECT_EQ(Url("http://h/p?q", {Parameter("x", "=1")}), "http://h/p?q&x=1") << "it is constant";
+  EXPECT_THAT(Url("http://h", {Parameter("p", "position")}),
+              HasSubstr("file: position|position is"));
   EXPECT_EQ(Url("http://h/p", {Parameter("n", "json:/none")}),
             "record: handler.http.query.n: json:/none is null");
 }
