@@ -403,8 +403,11 @@ TEST_F(ExecHandler, RunsTheExampleOfTheReadme) {
   const std::size_t from = readme.find(fence) + fence.size();
   ASSERT_GT(from, fence.size());
   const std::string program = readme.substr(from, readme.find("```\n", from) - from);
-  Start({.kind = ExecHandlerOptions{.command = {Script(program)}, .processes = 2}});
-  EXPECT_EQ(ValueOf(R"({"amount": 12})"), R"({"order_id": "o-1", "cents": 1200})");
+  const std::string module = testing::SourcePath("consumer/handlers/exec/python");
+  const std::vector<std::string> command{"env", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=" + module,
+                                         "python3", Script(program)};
+  Start({.kind = ExecHandlerOptions{.command = command, .processes = 2}});
+  EXPECT_EQ(ValueOf(R"({"amount": 12})"), R"({"order_id":"o-1","cents":1200})");
   EXPECT_EQ(Told(CallSpec{}), "bad_order, for good: a tombstone is no order");
   EXPECT_THAT(Told("no json"), StartsWith("bad_record, for good: the value is not valid JSON: "));
 }

@@ -1,0 +1,45 @@
+"""Fixtures for tests of handlers.
+
+    def test_a_payment_is_charged_once(fencepost_handler, fencepost_effects, monkeypatch):
+        monkeypatch.setattr(charge, "post", FakeBank(fencepost_effects).post)
+        answers = fencepost_handler(charge.charge).bad_day([{"id": "p-1", "value": {"cents": 5}}])
+        assert answers["p-1"].value["status"] == "paid"
+        fencepost_effects.assert_once(["p-1"])
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Iterator
+
+import pytest
+
+from .testing import Effects, InProcess, Process
+
+
+@pytest.fixture
+def fencepost_handler() -> Iterator[Callable[..., InProcess]]:
+    """fencepost_handler(function, batch=None): a testing.InProcess."""
+    with contextlib.ExitStack() as stack:
+
+        def make(*args: Any, **options: Any) -> InProcess:
+            return stack.enter_context(contextlib.closing(InProcess(*args, **options)))
+
+        yield make
+
+
+@pytest.fixture
+def fencepost_process() -> Iterator[Callable[..., Process]]:
+    """fencepost_process(program, batch=None, env=None, timeout=30): a testing.Process."""
+    with contextlib.ExitStack() as stack:
+
+        def make(*args: Any, **options: Any) -> Process:
+            return stack.enter_context(contextlib.closing(Process(*args, **options)))
+
+        yield make
+
+
+@pytest.fixture
+def fencepost_effects() -> Effects:
+    """A testing.Effects, for a fake service."""
+    return Effects()
