@@ -1,5 +1,6 @@
 """The systemd units: what systemd's own tools say of them, and the programs under their filters."""
 
+import os
 import pathlib
 import re
 import tempfile
@@ -65,13 +66,15 @@ class Units(unittest.TestCase):
     def test_the_examples_run_under_the_filters_of_the_worker(self):
         examples = sorted((SOURCE / "config/examples").glob("*.yaml"))
         tested = [e for e in examples if "\ntests:" in e.read_text()]
-        self.assertIn("exec-python.yaml", [e.name for e in tested])
+        self.assertIn("python.yaml", [e.name for e in tested])
         with tempfile.TemporaryDirectory() as folder:
             files = [pathlib.Path(folder, e.name) for e in tested]
             for source, copy in zip(tested, files):
                 # A real program of the exec handler may be slow to start on a busy machine.
-                copy.write_text(re.sub(r"(?m)^  timeout: 2s", "  timeout: 60s", source.read_text()))
-            done = run(*under_filter(WORKER, FENCEPOST, "test", *files), cwd=SOURCE)
+                copy.write_text(re.sub(r"(?m)^  timeout: \ds", "  timeout: 60s", source.read_text()))
+            module = SOURCE / "consumer/handlers/exec/python"
+            done = run(*under_filter(WORKER, FENCEPOST, "test", *files), cwd=SOURCE,
+                       env={**os.environ, "PYTHONPATH": str(module)})  # fmt: skip
         self.assertIn(", 0 failed", done.stdout)
 
     @unittest.skipIf(sanitized(), "a sanitizer makes code")

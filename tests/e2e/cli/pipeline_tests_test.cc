@@ -50,11 +50,14 @@ TEST(PipelineTests, PassOnEveryExample) {
   std::vector<std::string> argv{"/bin/sh", "-c",
                                 "cd " + testing::SourcePath() + " && exec " +
                                     testing::FencepostBinary() + " test config/examples/*.yaml"};
-  const Finished run = RunToEnd({.argv = std::move(argv)}, std::chrono::seconds(60));
+  const Finished run =
+      RunToEnd({.argv = std::move(argv),
+                .env = {{"PYTHONPATH", testing::SourcePath("consumer/handlers/exec/python")},
+                        {"PYTHONDONTWRITEBYTECODE", "1"}}},
+               std::chrono::seconds(60));
   EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
   EXPECT_THAT(run.output, AllOf(HasSubstr(" 0 failed\n"), Not(HasSubstr("FAIL"))));
-  for (const char* file :
-       {"payments", "enrich", "exec-python", "cdc", "cdc-upsert", "orders-full"}) {
+  for (const char* file : {"payments", "enrich", "python", "cdc", "cdc-upsert", "orders-full"}) {
     EXPECT_THAT(run.output, HasSubstr(std::string("config/examples/") + file + ".yaml\n  ok"));
   }
 }

@@ -55,6 +55,7 @@ class DevRun {
   [[nodiscard]] std::string Output() const { return process_->Output(); }
   [[nodiscard]] std::string Errors() const { return process_->ErrorOutput(); }
   [[nodiscard]] std::string Everything() const { return Output() + Errors(); }
+  [[nodiscard]] std::string folder() const { return folder_.path(); }
   [[nodiscard]] std::string temporary() const { return folder_.File("tmp"); }
 
   // Files and processes that are left; empty: none.
@@ -76,8 +77,6 @@ class DevRun {
   ProcessOptions options_;
   std::optional<Process> process_;
 };
-
-std::string Example(const std::string& kind) { return RunFencepost({"create", kind}).output; }
 
 std::string PartOf(const std::string& text, const char* pattern) {
   std::smatch found;
@@ -135,9 +134,10 @@ const std::map<std::string, Expected>& ByExample() {
         {R"(orders/0/0 -> order-lines {"key": "c-7", "value": {"order":"o",)",
          "orders/0/1 -> no row", "orders/0/2 -> dead letter in orders.dead: "},
         1}},
-      {"exec-python",
-       {R"({"value": {"page": "/cart?coupon=XMAS"}, "headers": {"view-id": "v-1"}})",
-        {R"(page-views/0/0 v-1 -> views.jsonl {"id": "v-1", "page": "/cart", "visitor": null, )"}}},
+      {"python",
+       {R"({"key": "c-1", "value": {"payment_id": "p-1", "cents": 1250}})",
+        {R"(payments/0/0 p-1 -> charges {"payment_id": "p-1", "cents": 1250, "charge_id": "ch-1", )"
+         R"("status": "paid"})"}}},
   };
   return expected;
 }
@@ -148,19 +148,22 @@ TEST(Dev, RunsEveryPipelineThatCreatePrints) {
     return StubServer::Answer{.body =
                                   R"({"amount": 12.50, "charge_id": "ch-1", "status": "paid"})"};
   });
-  const std::map<std::string, std::string> env = {{"PRICING_URL", service.Url()},
-                                                  {"PSP_URL", service.Url()}};
+  const std::map<std::string, std::string> env = {
+      {"PRICING_URL", service.Url()},
+      {"PSP_URL", service.Url()},
+      {"PYTHONPATH", SourcePath("consumer/handlers/exec/python")},
+      {"PYTHONDONTWRITEBYTECODE", "1"}};
   std::map<std::string, DevRun> runs;
   for (const auto& entry : std::filesystem::directory_iterator(SourcePath("config/examples"))) {
     if (entry.path().extension() != ".yaml") continue;
     const std::string kind = entry.path().stem();
     ASSERT_TRUE(ByExample().contains(kind)) << kind << ": give records of it here";
     DevRun& run =
-        runs.try_emplace(kind, std::vector<std::string>{"p.yaml", "--produce", "r.jsonl"}, env)
+        runs.try_emplace(kind, std::vector<std::string>{kind + ".yaml", "--produce", "r.jsonl"},
+                         env)
             .first->second;
-    run.Write("p.yaml", Example(kind));
+    ASSERT_EQ(RunFencepost({"create", kind, run.folder()}).exit_code, 0);
     run.Write("r.jsonl", ByExample().at(kind).records);
-    run.Write("transform.py", Example("transform.py"));
     run.Start();
   }
   for (auto& [kind, run] : runs) {

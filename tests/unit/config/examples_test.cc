@@ -38,8 +38,8 @@ TEST(Examples, AreTheFilesAsTheyStand) {
     names.push_back(example.name);
     EXPECT_EQ(example.text, testing::ReadFile(PathOf(example))) << example.name;
   }
-  for (const char* name : {"orders", "orders-full", "payments", "enrich", "exec-python", "cdc",
-                           "cdc-upsert", "transform.py"}) {
+  for (const char* name : {"orders", "orders-full", "payments", "enrich", "python", "cdc",
+                           "cdc-upsert", "charge.py", "test_charge.py"}) {
     EXPECT_THAT(names, Contains(name));
   }
 }
