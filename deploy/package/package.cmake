@@ -15,7 +15,20 @@ install(FILES ${DEPLOY}/prometheus/alerts.yaml ${DEPLOY}/prometheus/recording-ru
 install(FILES ${DEPLOY}/redis/fence.lua DESTINATION ${SHARE}/redis COMPONENT fencepost)
 install(PROGRAMS ${DEPLOY}/redis/make-acl DESTINATION ${SHARE}/redis COMPONENT fencepost)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/config/examples DESTINATION share/doc/fencepost
-  COMPONENT fencepost USE_SOURCE_PERMISSIONS)
+  COMPONENT fencepost USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
+
+# Handlers' module, and what pytest finds its fixtures by.
+set(PYTHON lib/python3/dist-packages)
+set(MODULE ${PROJECT_SOURCE_DIR}/consumer/handlers/exec/python)
+set(ABOUT ${PROJECT_BINARY_DIR}/fencepost.dist-info)
+file(CONFIGURE OUTPUT ${ABOUT}/METADATA
+  CONTENT "Metadata-Version: 2.1\nName: fencepost\nVersion: ${PROJECT_VERSION}\n")
+file(CONFIGURE OUTPUT ${ABOUT}/entry_points.txt
+  CONTENT "[pytest11]\nfencepost = fencepost.pytest_plugin\n")
+install(DIRECTORY ${MODULE}/fencepost DESTINATION ${PYTHON} COMPONENT fencepost
+  PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY ${ABOUT}/ DESTINATION ${PYTHON}/fencepost-${PROJECT_VERSION}.dist-info
+  COMPONENT fencepost)
 install(DIRECTORY ${DOCUMENTS}/fencepost/ DESTINATION share COMPONENT fencepost)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/locking/examples DESTINATION share/doc/fencepost-locking-dev
@@ -44,7 +57,8 @@ set(CPACK_DEBIAN_FENCEPOST_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_FENCEPOST_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_FENCEPOST_DEBUGINFO_PACKAGE ON)
 set(CPACK_DEBIAN_FENCEPOST_PACKAGE_RECOMMENDS ca-certificates)
-set(CPACK_DEBIAN_FENCEPOST_PACKAGE_SUGGESTS redis-server)
+set(CPACK_DEBIAN_FENCEPOST_PACKAGE_SUGGESTS "python3, redis-server")
+set(CPACK_DEBIAN_FENCEPOST_PACKAGE_CONTROL_EXTRA ${DEPLOY}/package/prerm)
 set(CPACK_COMPONENT_FENCEPOST_DESCRIPTION "Kafka consumer that gives each record its effect once
 Each record is processed under a quorum lock over independent Redis servers,
 and its effect is written in one transaction with a ledger row: to PostgreSQL,

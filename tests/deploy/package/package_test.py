@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import sys
 import tempfile
 import unittest
 
@@ -74,6 +75,18 @@ class Made(unittest.TestCase):
 
     def test_lintian_finds_no_error(self):
         run("lintian", "--allow-root", "--fail-on", "error", *self.packages, limit=300)
+
+    def test_python_finds_the_module_and_pytest_its_fixtures(self):
+        (main,) = [p for p in self.packages if p.name.startswith("fencepost_")]
+        program = ("import importlib.metadata as m, fencepost; d = m.distribution('fencepost'); "
+                   "print(d.version, *d.entry_points, fencepost.__file__)")  # fmt: skip
+        with tempfile.TemporaryDirectory() as content:
+            run("dpkg-deb", "-x", main, content)
+            site = content + "/usr/lib/python3/dist-packages"
+            said = run(sys.executable, "-c", program, env={**os.environ, "PYTHONPATH": site}).stdout
+        self.assertIn(f"{VERSION} EntryPoint(name='fencepost', value='fencepost.pytest_plugin', "
+                      "group='pytest11')", said)  # fmt: skip
+        self.assertIn(f"{site}/fencepost/__init__.py", said)
 
     def test_the_bill_of_materials_names_the_libraries_that_the_package_depends_on(self):
         (main,) = [p for p in self.packages if p.name.startswith("fencepost_")]
