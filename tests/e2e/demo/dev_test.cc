@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <regex>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -175,6 +176,79 @@ TEST(Dev, RunsEveryPipelineThatCreatePrints) {
     EXPECT_EQ(PartOf(run.Output(), "(waits: [^\n]*\n)\\1"), "") << run.Output();
     EXPECT_THAT(run.Left(), IsEmpty());
   }
+}
+
+// An effect once an id, as files; its process dies amid a batch, each time at another record.
+constexpr const char* kDiesAmidBatches = R"(import os, signal
+import fencepost
+
+def first(name):
+    try:
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL))
+        return True
+    except FileExistsError:
+        return False
+
+@fencepost.batch_handler
+def charge(records):
+    with open("calls", "a", buffering=1) as calls:
+        for at, record in enumerate(records):
+            once = first("effect-" + record.id)
+            calls.write(f"{record.id} {record.token} {at} {once:d}\n")
+            if record.value["n"] % 50 == 7 and once:
+                os.kill(os.getpid(), signal.SIGKILL)
+    return [record.value for record in records]
+
+if __name__ == "__main__":
+    fencepost.run(charge)
+)";
+constexpr const char* kInBatches = R"(version: 1
+name: batches
+guarantee: exactly-once
+kafka: {brokers: ["${BROKERS}"], topics: [orders]}
+record_id: json:/id
+lock: {redis: {nodes: ["${NODE}"]}}
+processing: {order: none}
+handler:
+  exec:
+    command: [python3, charge.py]
+    processes: 2
+    idempotent: true
+    batch: {max_records: 10, linger: 20ms}
+retry: {backoff: {initial: 10ms}}
+output: {postgres: {dsn: "${DSN}", table: effects, columns: {id: record_id, n: json:/n}}}
+)";
+
+TEST(Dev, CallsPythonInBatchesThroughKills) {
+  constexpr int kRecords = 300;
+  DevRun run({"p.yaml", "--produce", "r.jsonl"},
+             {{"PYTHONPATH", SourcePath("consumer/handlers/exec/python")}});
+  run.Write("p.yaml", kInBatches);
+  run.Write("charge.py", kDiesAmidBatches);
+  std::string records;
+  for (int i = 0; i < kRecords; ++i)
+    records += fmt::format(R"({{"id":"o-{0}","n":{0}}})", i) + "\n";
+  run.Write("r.jsonl", records);
+  run.Start();
+  EXPECT_EQ(run.Wait(), 0) << run.Everything();
+  EXPECT_THAT(run.Output(), HasSubstr("300 records: 300 took effect"));
+
+  std::map<std::string, int> effects, token;
+  int killed = 0, beside = 0;
+  std::istringstream calls(ReadFile(run.folder() + "/calls"));
+  for (std::string id; calls >> id;) {
+    int number = 0, at = 0, once = 0;
+    calls >> number >> at >> once;
+    effects[id] += once;
+    EXPECT_GE(number, token[id]) << id;
+    token[id] = number;
+    beside += at > 0 ? 1 : 0;
+    killed += once == 1 && std::stoi(id.substr(2)) % 50 == 7 ? 1 : 0;
+  }
+  EXPECT_EQ(effects.size(), kRecords);
+  for (const auto& [id, times] : effects) EXPECT_EQ(times, 1) << id;
+  EXPECT_EQ(killed, 6);
+  EXPECT_GT(beside, kRecords / 2) << "records that were not the first of their batch";
 }
 
 constexpr const char* kOrders = R"(version: 1
