@@ -219,8 +219,7 @@ std::vector<Key> ProcessingKeys() {
               {{"partition", Order::kPartition}, {"key", Order::kKey}, {"none", Order::kNone}},
               kProcessing, &ProcessingOptions::order),
           "Which effects happen in order: those of one partition, those of one key (records "
-          "without "
-          "one: of the partition, one after another), or none. `output.kafka` always keeps the "
+          "without one have none; an empty key is one), or none. `output.kafka` always keeps the "
           "partition's.",
           {.basic = true}),
       processing("concurrency", &ProcessingOptions::concurrency,

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "consumer/flow/flow.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
@@ -71,18 +69,15 @@ void Flow::TakeOver(InFlight& in, const FailedRecord& failed, Now now) {
 }
 
 void Flow::JoinChain(InFlight& in) {
-  if (options_.order == Order::kNone) return;
-  OrderChain& chain = options_.order == Order::kKey ? chains_.Of(in.record.partition, in.record.key)
-                                                    : in.assignment->chain;
-  chain.Join(in);
-  const bool waits = options_.order == Order::kKey && !in.record.key && in.chain_before != nullptr;
-  const bool many = std::cmp_greater(in_flight(), tuning_.concurrency);
-  if (!waits || !many || !options_.handler.outside() || std::exchange(told_keyless_, true)) return;
-  Note(locking::Severity::kWarn, "keyless_records",
-       fmt::format("records without a key are handled one after another, as those of one key are; "
-                   "with processing.order: none {} at a time",
-                   tuning_.concurrency),
-       in);
+  switch (options_.order) {
+    case Order::kPartition:
+      return in.assignment->chain.Join(in);
+    case Order::kKey:
+      if (in.record.key) chains_.Of(in.record.partition, *in.record.key).Join(in);
+      return;
+    case Order::kNone:
+      return;
+  }
 }
 
 }  // namespace fencepost::consumer

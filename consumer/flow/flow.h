@@ -309,7 +309,6 @@ class Flow : private RecordLocks::User {
   bool dead_letters_up_ = true;
   bool taking_ = true;
   bool paused_ = false;
-  bool told_keyless_ = false;  // that records without a key wait for each other
   std::optional<Drain> drain_;
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once

@@ -203,7 +203,7 @@ void Flow::WriteAgain(InFlight& in, Now now) {
 // chain of several keys that record would wait behind it, and so would all others.
 bool Flow::WriteAgainLater(InFlight& in, Now now) {
   const RetryOptions& retry = tuning_.retry;
-  const bool of_one_key = in.chain == nullptr || (options_.order == Order::kKey && in.record.key);
+  const bool of_one_key = in.chain == nullptr || options_.order == Order::kKey;
   if (!of_one_key || in.letter != nullptr) return false;
   if (in.refusals == 0) in.refused_since = now.boot;
   const Nanos most = std::min<Nanos>(retry.give_up_after, kMostRefused);

@@ -4,12 +4,11 @@
 
 namespace fencepost::consumer {
 
-OrderChain& OrderChains::Of(PartitionIndex partition, const std::optional<std::string_view>& key) {
+OrderChain& OrderChains::Of(PartitionIndex partition, std::string_view key) {
   if (unused_.empty()) unused_.push_back(&pool_.emplace_back());
   OrderChain* const spare = unused_.back();  // its name is looked up, and, if it is new, kept
   spare->name.assign(reinterpret_cast<const char*>(&partition), sizeof partition);
-  spare->name.push_back(key ? '\1' : '\0');
-  if (key) spare->name.append(*key);
+  spare->name.append(key);
   const auto [found, made] = by_name_.try_emplace(spare->name, spare);
   if (!made) return *found.value();
   unused_.pop_back();

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <deque>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -15,9 +14,8 @@ namespace fencepost::consumer {
 
 class OrderChains {
  public:
-  // The chain of this key in this partition, made where there is none; a record joins it next. The
-  // null key has a chain of its own.
-  OrderChain& Of(PartitionIndex partition, const std::optional<std::string_view>& key);
+  // The chain of this key in this partition, made where there is none; a record joins it next.
+  OrderChain& Of(PartitionIndex partition, std::string_view key);
   // It has lost its last record.
   void Remove(OrderChain& chain);
 

@@ -83,8 +83,13 @@ TEST_F(Constraint, IsTriedFiveTimesHoweverLongTheDatabaseWasAwayMeanwhile) {
 TEST_F(Constraint, OfARecordWithoutAKeyHoldsNobodyUp) {
   worker.Deliver(0, {"b", "a"});
   ASSERT_EQ(worker.Writes(), "b a");
-  worker.Answer({Refused(), kBehind});
-  EXPECT_EQ(worker.Letters(), "b:output");
+  worker.Answer({Refused(), kTaken});
+  EXPECT_EQ(worker.Letters(), "");
+  worker.Deliver(0, {"c"});
+  EXPECT_EQ(worker.Writes(), "c");
+  worker.WriteAll();
+  worker.Wait(Millis(100));
+  EXPECT_EQ(worker.Writes(), "b");
 }
 
 TEST_F(Constraint, IsNotWaitedForLongerThanARecordMayFail) {

@@ -165,21 +165,12 @@ TEST_F(HandlingByKey, OfOneKeyNeverOverlapsWhileOthersGoOn) {
   EXPECT_EQ(worker.Calls(), "d b") << "as soon as the one before it is handled";
 }
 
-// All that topics without keys have to wait for, and what can be done, is said once.
-TEST_F(HandlingByKey, OfManyRecordsWithoutAKeyIsOneAfterAnotherAndSaysSo) {
-  const auto deliver = [&](const std::string& key) {
-    std::vector<std::string> records;
-    for (int i = 0; i < 100; ++i)
-      records.push_back(
-          fmt::format("r{}{}", worker.flow.in_flight() + static_cast<std::size_t>(i), key));
-    worker.Deliver(0, records);
-  };
-  deliver("@k");
-  EXPECT_TRUE(worker.told.notes.empty());
-  deliver("");
-  deliver("");
-  ASSERT_EQ(worker.told.notes.size(), 1u);
-  EXPECT_TRUE(worker.told.notes.front().starts_with("keyless_records: t/0/1"));
+TEST_F(HandlingByKey, OfRecordsWithoutAKeyIsSideBySideAndAnEmptyKeyIsAKey) {
+  worker.Deliver(0, {"a", "b", "c@", "d@", "e"});
+  EXPECT_EQ(worker.Calls(), "a b c e");
+  worker.Fail("a", kBusy);
+  worker.Handle("e");
+  EXPECT_EQ(worker.Writes(), "e") << "nothing holds it up";
 }
 
 TEST_F(HandlingByKey, WaitsOnlyForTheRetriesOfItsOwnKey) {

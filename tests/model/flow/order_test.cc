@@ -34,10 +34,12 @@ TEST(Chain, OfAKeyHoldsUpOnlyThatKeyInThatPartition) {  // 15
   EXPECT_EQ(test.worker.Leased(), "b c d");
 }
 
-TEST(Chain, IsNoneWhereNoOrderIsAskedFor) {
-  Contended test(Order::kNone);
-  test.worker.Deliver(0, {"x", "a", "b"});
-  EXPECT_EQ(test.worker.Leased(), "a b");
+TEST(Chain, IsNoneWhereNoOrderIsAskedForNorForRecordsWithoutAKey) {
+  for (const Order order : {Order::kNone, Order::kKey}) {
+    Contended test(order);
+    test.worker.Deliver(0, {"x", "a", "b"});
+    EXPECT_EQ(test.worker.Leased(), "a b");
+  }
 }
 
 TEST(Chain, GoesOnWhenTheRecordInTheWayIsDone) {
