@@ -180,8 +180,8 @@ struct PipelineCells {
       all,
       "fencepost_records_processed_total",
       "Records finished, by how. dead_lettered: look with dlq list; failed: "
-      "see the log and last errors; no_output: no row was made of them.",
-      {{"result", {"done", "skipped", "dead_lettered", "failed", "no_output"}}}};
+      "see the log and last errors; no_output: no row was made of them; filtered: by `when`.",
+      {{"result", {"done", "skipped", "dead_lettered", "failed", "no_output", "filtered"}}}};
   Gauge records_in_flight{
       all, "fencepost_records_in_flight",
       "Unfinished records that this worker holds. At max_in_flight consumption pauses: speed up "

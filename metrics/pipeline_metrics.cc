@@ -54,6 +54,7 @@ constexpr Counts::Row kCountRows[] = {
     Row("skipped", "", &Cells::records_processed, ProcessedResult::kSkipped),
     Row("dead_lettered", "dead letters", &Cells::records_processed, ProcessedResult::kDeadLettered),
     Row("no_output", "done without a row", &Cells::records_processed, ProcessedResult::kNoOutput),
+    Row("filtered", "filtered", &Cells::records_processed, ProcessedResult::kFiltered),
     Row("failed", "failed", &Cells::records_processed, ProcessedResult::kFailed),
     {"lock_rounds", "", &Cells::lock_acquisitions},
     Row("lock_acquired", "", &Cells::lock_acquisitions, RoundResult::kAcquired),

@@ -51,7 +51,7 @@ class Counts {
   [[nodiscard]] std::uint64_t LeasesExpired() const;
 
  private:
-  std::array<std::uint64_t, 25> values_{};  // in the order of the rows
+  std::array<std::uint64_t, 26> values_{};  // in the order of the rows
 };
 
 // What a health probe (/live, /ready) is answered.

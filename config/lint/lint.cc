@@ -9,6 +9,7 @@
 
 #include "config/lint/lint_parts.h"
 #include "config/text/scalar.h"
+#include "consumer/pipeline/record_filter.h"
 #include "locking/core/options.h"
 
 namespace fencepost::config {
@@ -47,6 +48,23 @@ void LintRecordId(const Values& values, Findings& findings) {
   const std::span<const Text> parts = values.Texts("record_id");
   for (const Text& part : parts) {
     LintIdPart(part.selector, part.at, parts.size() == 1, findings);
+  }
+}
+
+void LintWhen(const Values& values, Findings& findings) {
+  const Entry* const when = values.Find("when");
+  if (when == nullptr) return;
+  for (const Text& text : when->texts) {
+    const auto condition = consumer::ParseCondition(text.value);
+    if (when->is_list && !condition) {
+      findings.Error(text.at, "selector", "when: {}: {}", text.shown, condition.error());
+    } else if (!when->is_list && condition) {
+      findings.Error(text.at, "jq",
+                     "when: {}: a condition goes into a list, as in when: [key exists]",
+                     text.shown);
+    } else if (!when->is_list && text.value.find("$record_id") != std::string::npos) {
+      findings.Error(text.at, "jq", "when: $record_id is not known yet; use what it is made of");
+    }
   }
 }
 
@@ -220,6 +238,7 @@ void LintRelation(const Relation& relation, const Values& values, Findings& find
 void Lint(const Values& values, Findings& findings) {
   for (const Key& key : Schema()) LintOneChild(values, key, findings);
   LintRecordId(values, findings);
+  LintWhen(values, findings);
   LintUnavailable(values, findings);
   LintKafka(values, findings);
   LintDecode(values, findings);

@@ -136,12 +136,12 @@ class Reader {
       findings_.Error(key_node.at, "type", "{} has no value", key.path);
     } else if (key.or_section && value.kind == Node::Kind::kMap) {
       ReadOneKeyOf(key, key_node, value);
-    } else if (const bool selectors = key.or_selectors && value.kind == Node::Kind::kList;
-               value.kind != KindFor(key.type) && !selectors &&
+    } else if (const bool or_list = key.or_selectors || key.or_texts;
+               value.kind != KindFor(key.type) && !(or_list && value.kind == Node::Kind::kList) &&
                !(key.by_commas && value.kind == Node::Kind::kScalar)) {
       findings_.Error(value.at, "type", "{} needs {}{}, here is {}", key.path,
                       KindText(KindFor(key.type)),
-                      key.or_selectors ? " or a list"
+                      or_list          ? " or a list"
                       : key.or_section ? " or a map"
                                        : "",
                       KindText(value.kind));

@@ -200,6 +200,7 @@ class TestsReader {
     }
     ReadDeadLetters(values, test);
     Take(values, "tests.expect.skips", test.skips);
+    Take(values, "tests.expect.filtered", test.filtered);
     Take(values, "tests.expect.handler_calls", test.handler_calls);
     Take(values, "tests.expect.stops_with", test.stops_with);
     const auto expects = [&](std::string_view name) {

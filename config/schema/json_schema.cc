@@ -170,6 +170,7 @@ Json SectionOf(std::string_view path) {
       form["anyOf"].push_back(std::move(other));
     };
     if (key.or_selectors) or_also(ListOf(key, Reference("selector")));
+    if (key.or_texts) or_also(ListOf(key, Reference("text")));
     if (key.or_section) or_also(OneKeyOf(SectionOf(key.path)));
     property.update(form);
     if (!key.default_value.empty() && key.default_words.empty()) property["default"] = Default(key);

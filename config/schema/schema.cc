@@ -61,6 +61,11 @@ std::vector<Key> TopKeys() {
           "value, compared as JSON where it is JSON, else as bytes. A list: these parts. `none`: "
           "the id alone.",
           {.choices = {"value", "none"}, .or_selectors = true}),
+      top("when", At(kTop, &PipelineOptions::filter),
+          "The records that the pipeline is about; others are finished without id, lock, handler "
+          "or output. A jq program: its first result is neither false nor null. Or a list that "
+          "holds as a whole: `SELECTOR = TEXT`, `SELECTOR exists`.",
+          {.or_texts = true, .lines = true}),
       top("on_id_conflict",
           OneOf<OnBad>(
               {{"dead_letter", OnBad::kDeadLetter}, {"stop", OnBad::kStop}, {"skip", OnBad::kSkip}},

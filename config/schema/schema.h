@@ -52,6 +52,7 @@ struct Key {
   bool empty_text = false;        // of a text: it may be empty
   std::string_view or_word = {};  // for a duration without an end (kForever), or for a selector
   bool or_selectors = false;      // a list of selectors may be given instead
+  bool or_texts = false;          // a list of texts may be given instead
   bool or_section = false;        // of a choice: a map with one of its keys may be given instead
   bool by_commas = false;         // of a list: a text may be several, with commas between
   bool pairs = false;             // of a map of texts: NAME: {WORD: TEXT} is the text WORD:TEXT

@@ -90,6 +90,8 @@ std::vector<Key> ExpectKeys() {
              {.type = T::kRows, .may_be_empty = true}),
       expect("skips", "Records that were complete already.",
              {.type = T::kInteger, .limits = {{"0", "1000000"}}}),
+      expect("filtered", "Records that `when` leaves out.",
+             {.type = T::kInteger, .limits = {{"0", "1000000"}}}),
       expect("handler_calls", "Calls of the handler; a batch is one.",
              {.type = T::kInteger, .limits = {{"0", "1000000"}}}),
       expect("stops_with", "The pipeline stops with this error, such as `id_conflict`.",

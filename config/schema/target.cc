@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include "config/text/scalar.h"
+#include "consumer/pipeline/record_filter.h"
 
 namespace fencepost::config {
 
 using consumer::Column;
 using consumer::ContentRule;
+using consumer::FilterOptions;
 using consumer::HeaderRules;
 using consumer::Selector;
 
@@ -68,6 +70,14 @@ void Store(const Given& given, ContentRule& to) {
   to.kind = none ? ContentRule::Kind::kNone : ContentRule::Kind::kValue;
 }
 
+void Store(const Given& given, FilterOptions& to) {
+  to = {};
+  if (!given.is_list) return Store(given, to.program);
+  for (const Text& text : given.texts) {
+    if (auto condition = consumer::ParseCondition(text.value)) to.all.push_back(*condition);
+  }
+}
+
 std::string TextOf(const std::string& value) { return value; }
 std::string TextOf(bool value) { return value ? "true" : "false"; }
 std::string TextOf(double value) { return fmt::format("{}", value); }
@@ -93,6 +103,13 @@ bool Same(const HeaderRules& a, const HeaderRules& b) {
 
 bool Same(const ContentRule& a, const ContentRule& b) {
   return a.kind == b.kind && a.selectors == b.selectors;
+}
+
+bool Same(const FilterOptions& a, const FilterOptions& b) {
+  const auto same = [](const FilterOptions::Condition& one, const FilterOptions::Condition& other) {
+    return one.selector == other.selector && one.text == other.text;
+  };
+  return a.program == b.program && std::ranges::equal(a.all, b.all, same);
 }
 
 }  // namespace fencepost::config

@@ -86,6 +86,7 @@ void Store(const Given& given, std::vector<consumer::Selector>& to);
 void Store(const Given& given, std::vector<consumer::Column>& to);
 void Store(const Given& given, consumer::HeaderRules& to);
 void Store(const Given& given, consumer::ContentRule& to);
+void Store(const Given& given, consumer::FilterOptions& to);
 template <std::integral T>
 void Store(const Given& given, T& to) {
   to = static_cast<T>(given.number);
@@ -109,6 +110,7 @@ std::string TextOf(const T& value) {
 bool Same(const std::vector<consumer::Column>& a, const std::vector<consumer::Column>& b);
 bool Same(const consumer::HeaderRules& a, const consumer::HeaderRules& b);
 bool Same(const consumer::ContentRule& a, const consumer::ContentRule& b);
+bool Same(const consumer::FilterOptions& a, const consumer::FilterOptions& b);
 template <typename T>
 bool Same(const T& a, const T& b) {
   return a == b;

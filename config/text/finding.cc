@@ -49,7 +49,7 @@ constexpr std::array<Rule, 56> kRules{{
     {"one-handler", "There is at most one handler."},
     {"one-auth", "handler.http.auth has exactly one way."},
     {"handler", "The handler's command, headers and body mean something."},
-    {"jq", "The programs of the handler compile."},
+    {"jq", "A jq program compiles, and asks for what there is."},
     {"drain", "processing.revoke_drain has room for processing.timeout."},
     {"retry", "There is something to try again, and waits grow."},
     {"dead-letter", "What goes to a dead letter topic has one."},

@@ -14,7 +14,7 @@ class RecordDecoder {
  public:
   virtual ~RecordDecoder() = default;
   // Decodes these in place, from the first one on, and says how many are done. A record that cannot
-  // be decoded is done: `encoded->problem` says why. Fewer than all: the others would make too much
+  // be decoded is done: `problem` says why. Fewer than all: the others would make too much
   // at a time, or the next one's schema has been asked for (none is done, when called again with
   // them). They come again, in the same order.
   virtual std::size_t Decode(std::span<Record> records) = 0;

@@ -1,5 +1,5 @@
 // The way of a record begins: delivered, identified, queued in its order chain. It goes on in
-// flow.cc (Do).
+// flow.cc (Do). A filtered one is passed by.
 #include <algorithm>
 #include <utility>
 
@@ -15,11 +15,20 @@ void Flow::OnRecords(std::vector<Record> records, Now now) {
     Assignment* partition = Find(record.partition, record.epoch);
     if (partition == nullptr || partition->revoking) continue;  // of an assignment that is over
     if (record.offset < partition->position) continue;          // delivered before
-    Admit(*partition, std::move(record), now);
     ++admitted;
+    record.filtered ? PassBy(*partition, record, now) : Admit(*partition, std::move(record), now);
   }
   observer_->OnConsumed(admitted);
   Step(now);
+}
+
+// It is finished, without lock, handler or output, and takes no room.
+void Flow::PassBy(Assignment& partition, const Record& record, Now now) {
+  partition.PassFiltered(record);
+  observer_->OnProcessed(ProcessedResult::kFiltered,
+                         {.record = &record, .where = &partition.where, .record_id = {}});
+  observer_->OnProgress(now.wall.time_since_epoch());
+  AdvanceWatermark(partition, now);
 }
 
 void Flow::Admit(Assignment& partition, Record record, Now now) {

@@ -151,7 +151,8 @@ class Flow : private RecordLocks::User {
   InFlight* FindReference(std::uint64_t reference);
   void Recycle(InFlight& record);
 
-  // admit.cc: delivered, identified, in its chain.
+  // admit.cc: delivered, identified, in its chain; or filtered.
+  void PassBy(Assignment& partition, const Record& record, Now now);
   void Admit(Assignment& partition, Record record, Now now);
   void JoinChain(InFlight& record);
   void TakeOver(InFlight& record, const FailedRecord& failed, Now now);

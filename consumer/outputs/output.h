@@ -81,6 +81,7 @@ struct OutputTerms {
   // The ids are positions (consumer/record/position_id.h): the ledger has one row a partition, with
   // the ranges of the offsets that are done, and no record has an id of another form.
   bool by_position = false;
+  bool filtered = false;  // some records never come here (`when`): no row tells that they are done
   // By position: before the first record of a partition in an assignment is written, or said to be
   // done, its log is compared with what the ledger knows of it. nullptr: it is not.
   ReadLog read_log;

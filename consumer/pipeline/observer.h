@@ -13,7 +13,14 @@
 
 namespace fencepost::consumer {
 
-enum class ProcessedResult : std::uint8_t { kDone, kSkipped, kDeadLettered, kFailed, kNoOutput };
+enum class ProcessedResult : std::uint8_t {
+  kDone,
+  kSkipped,
+  kDeadLettered,
+  kFailed,
+  kNoOutput,
+  kFiltered
+};
 enum class DedupeSource : std::uint8_t { kLock, kLedger };
 enum class RetryStage : std::uint8_t { kLock, kHandler, kOutput, kDeadLetter };
 enum class RebalanceEvent : std::uint8_t { kAssigned, kRevoked, kLost };

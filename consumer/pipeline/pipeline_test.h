@@ -71,6 +71,7 @@ struct PipelineTest {
   bool rows_in_order = false;
   std::optional<std::vector<ExpectedDeadLetter>> dead_letters;
   std::optional<int> skips;
+  std::optional<int> filtered;
   std::optional<int> handler_calls;
   std::optional<std::string> stops_with;  // the pipeline stops with this error code
 };

@@ -90,9 +90,7 @@ tl::expected<void, std::string> Identifier::Identify(const Record& record,
   out.whole.clear();
   out.in_place = false;
   out.origin.reset();
-  if (record.encoded != nullptr && !record.encoded->problem.empty()) {
-    return tl::unexpected(record.encoded->problem);
-  }
+  if (!record.problem.empty()) return tl::unexpected(record.problem);
   const auto replayed = ReplayId(record);
   const bool replay = replayed && !replayed->empty();
   if (replay && !Planted("replay_is_of_its_own_time")) out.origin = OriginOf(record, where.topic);

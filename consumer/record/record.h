@@ -40,9 +40,6 @@ struct HeaderView {
 struct Encoded {
   std::optional<std::string_view> key;
   std::optional<std::string_view> value;
-  // One line without anything of the record: why it could not be decoded. Its key and value are
-  // what they were.
-  std::string problem;
 };
 
 struct Record {
@@ -50,7 +47,8 @@ struct Record {
   AssignmentEpoch epoch = 0;
   Offset offset = 0;
   // So many offsets directly before it have no record for a reader of this group, and never will:
-  // markers of transactions, aborted or compacted away. 0 also where it is not known.
+  // markers of transactions, aborted or compacted away. 0 also where it is not known. In the flow
+  // the filtered ones count, too: the ranges of a ledger by position have no holes for them.
   Offset gap = 0;
   std::optional<std::chrono::milliseconds> timestamp;  // since the Unix epoch
   std::optional<std::string_view> key;
@@ -58,6 +56,10 @@ struct Record {
   std::vector<HeaderView> headers;
   std::shared_ptr<const Encoded> encoded;  // nullptr: key and value are as Kafka has them
   std::shared_ptr<const void> owner;       // keeps the memory behind the views, and nothing else
+  bool filtered = false;                   // the pipeline is not about it (`when`)
+  // Why it is bad, one line without anything of it: it cannot be decoded, and its key and value are
+  // as Kafka has them; or `when` cannot be evaluated on it.
+  std::string problem;
 
   // What it costs while it is kept: key, value, headers (names, values and their views), 64 bytes;
   // of a decoded one both forms.

@@ -180,6 +180,8 @@ std::vector<TestFailure> Compare(const PipelineTest& test, TestWorld& world) {
     CompareRows("dead letter", wanted, rows, false, test.line, failures);
   }
   CompareCount("skip", test.skips, world.skips, test.line, failures);
+  CompareCount("filtered record", test.filtered, static_cast<int>(world.filtered.size()), test.line,
+               failures);
   CompareCount("handler call", test.handler_calls, world.handler_calls, test.line, failures);
   for (const std::string& id : world.handler->unanswered()) {
     failures.push_back({test.line, fmt::format("no stub under http: answers a call for {}", id)});

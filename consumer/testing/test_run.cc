@@ -8,6 +8,7 @@
 #include "consumer/testing/expectations.h"
 #include "consumer/testing/test_worker.h"
 #include "consumer/testing/test_world.h"
+#include "consumer/worker/worker_parts.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -41,6 +42,9 @@ class Run {
     if (const auto started = world_.handler->Start(); !started) {
       return Failed(started.error().Line());
     }
+    auto filter = MakeRecordFilter(world_.options.filter);
+    if (!filter) return Failed(filter.error().Line());
+    world_.filter = std::move(*filter);
     EndOutageLater();
     StartWorker();
     const locking::Nanos limit = Limit();

@@ -43,7 +43,7 @@ bool TestWorld::AllCommitted() const {
   });
 }
 
-Record TestWorld::RecordAt(PartitionIndex partition, Offset offset, AssignmentEpoch epoch) const {
+Record TestWorld::RecordAt(PartitionIndex partition, Offset offset, AssignmentEpoch epoch) {
   const StoredRecord& stored = partitions[partition].log[static_cast<std::size_t>(offset)];
   Record record;
   record.partition = partition;
@@ -53,6 +53,9 @@ Record TestWorld::RecordAt(PartitionIndex partition, Offset offset, AssignmentEp
   if (stored.key) record.key = *stored.key;
   if (stored.value) record.value = *stored.value;
   for (const auto& [name, value] : stored.headers) record.headers.push_back({name, value});
+  if (filter != nullptr) {
+    Filter(*filter, options.identity.accept_replay_ids, partitions[partition].where, record);
+  }
   return record;
 }
 
@@ -97,6 +100,11 @@ std::vector<std::string> TestWorld::NotStruck() const {
   if (faults_.kill_worker_after) faults.emplace_back("kill_worker_after");
   if (faults_.lease_lost_during) faults.emplace_back("lease_lost_during");
   return faults;
+}
+
+void TestWorld::OnProcessed(ProcessedResult result, const WriteItem& item, bool /*lost*/) {
+  if (result == ProcessedResult::kFiltered)
+    filtered.insert(SourceText(*item.where, item.record->offset));
 }
 
 void TestWorld::OnInvariant(locking::Invariant invariant) {

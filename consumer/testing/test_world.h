@@ -7,11 +7,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "consumer/pipeline/options.h"
 #include "consumer/pipeline/pipeline_test.h"
+#include "consumer/pipeline/record_filter.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/testing/test_handler.h"
 #include "consumer/testing/test_output.h"
@@ -47,8 +49,7 @@ struct TestWorld : ConsumerObserver {
   // Topics.
   std::vector<TestPartition> partitions;  // PartitionIndex is the place
   [[nodiscard]] bool AllCommitted() const;
-  [[nodiscard]] Record RecordAt(PartitionIndex partition, Offset offset,
-                                AssignmentEpoch epoch) const;
+  [[nodiscard]] Record RecordAt(PartitionIndex partition, Offset offset, AssignmentEpoch epoch);
 
   // Lock nodes.
   std::vector<MemoryNode> nodes;
@@ -69,6 +70,7 @@ struct TestWorld : ConsumerObserver {
   std::uint64_t Random() { return random_ += 0x9e3779b97f4a7c15ULL; }
 
   // Counts.
+  void OnProcessed(ProcessedResult result, const WriteItem& item, bool lost) override;
   void OnDedupeSkip(DedupeSource /*source*/) override { ++skips; }
   void OnInvariant(locking::Invariant invariant) override;
   // Keeps the last of what handlers said and how they failed, for a test that fails. Any thread.
@@ -80,10 +82,12 @@ struct TestWorld : ConsumerObserver {
   Timeline time;
   std::unique_ptr<TestOutput> output;
   std::unique_ptr<TestHandler> handler;
+  std::unique_ptr<RecordFilter> filter;  // nullptr: none
   std::vector<TestDeadLetter> dead_letters;
   std::optional<Error> stopped;
   std::vector<std::string> broken;  // invariants
   int skips = 0;
+  std::set<std::string> filtered;  // topic/partition/offset: again after a kill
   int handler_calls = 0;
 
  private:

@@ -33,6 +33,9 @@ Worker::Worker(PipelineOptions options, std::string name, locking::LockObserver*
 tl::expected<void, Error> Worker::Start() {
   Impl& impl = *impl_;
   impl.last_tick.store(BootClock::now().time_since_epoch().count());
+  if (const auto filter = MakeRecordFilter(impl.options.filter); !filter) {
+    return tl::unexpected(filter.error());
+  }
   if (impl.handler != nullptr) {
     if (auto started = impl.handler->Start(); !started) return started;
   }

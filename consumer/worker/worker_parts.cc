@@ -39,6 +39,25 @@ Checked OutcomeOf(const Made& made) {
   return made ? Checked() : Checked(tl::unexpect, made.error());
 }
 
+class JqFilter final : public RecordFilter {
+ public:
+  explicit JqFilter(std::unique_ptr<Handler> program) : program_(std::move(program)) {}
+
+  tl::expected<bool, std::string> Matches(const RecordContext& context) override {
+    auto results = program_->Handle({.record = context.record, .where = context.where}, {});
+    if (!results) return tl::unexpected(results.error().shown);
+    if (results->empty()) return false;
+    const auto& first = results->front();
+    return first && *first != "false";
+  }
+  [[nodiscard]] std::string WhyNot() const override {
+    return "the jq program gives false, null or nothing";
+  }
+
+ private:
+  const std::unique_ptr<Handler> program_;
+};
+
 PoolRunner::Make MakeCustom(const CustomHandlerOptions& options) {
   return [make = options.make]() -> tl::expected<std::unique_ptr<Handler>, Error> {
     auto handler = make ? make() : nullptr;
@@ -59,7 +78,8 @@ std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::st
                     .group = options.kafka.group,
                     .clock = {},
                     .look_only = look_only,
-                    .by_position = options.identity.ByPosition()};
+                    .by_position = options.identity.ByPosition(),
+                    .filtered = options.filter.any()};
   if (terms.by_position && !look_only) terms.read_log = MakeReadLog(options.kafka);
   if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
     return MakePostgresOutput(*postgres, options.name, worker, terms);
@@ -95,8 +115,26 @@ SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& w
     };
   }
   extras.decoder = MakeRecordDecoder(options.kafka.decode);
+  // Of a program that does not compile: Worker::Start says so.
+  if (auto made = MakeRecordFilter(options.filter); made && *made != nullptr) {
+    extras.filter = [filter = std::shared_ptr<RecordFilter>(std::move(*made)),
+                     as_original = options.identity.accept_replay_ids](const TopicPartition& where,
+                                                                       Record& record) {
+      Filter(*filter, as_original, where, record);
+    };
+  }
   extras.prefetch_bytes = std::min(extras.prefetch_bytes, options.processing.max_in_flight_bytes);
   return extras;
+}
+
+tl::expected<std::unique_ptr<RecordFilter>, Error> MakeRecordFilter(const FilterOptions& options) {
+  if (!options.all.empty()) return MakeConditionFilter(options.all);
+  if (options.program.empty()) return nullptr;
+  auto program = CompileJq(options.program);
+  if (program) return std::make_unique<JqFilter>(std::move(*program));
+  Error error = std::move(program.error());
+  error.where = "when";
+  return tl::unexpected(std::move(error));
 }
 
 std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options) {

@@ -15,6 +15,7 @@
 #include "consumer/kafka/source/source.h"
 #include "consumer/outputs/output.h"
 #include "consumer/pipeline/options.h"
+#include "consumer/pipeline/record_filter.h"
 #include "locking/base/error.h"
 
 namespace fencepost::consumer {
@@ -26,6 +27,9 @@ std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::st
 // What the pipeline's options say of how its source reads, and its ledger to ask. Both must outlive
 // it.
 SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& worker);
+
+// `when`; nullptr: the pipeline is about all records. Error: its jq program does not compile.
+tl::expected<std::unique_ptr<RecordFilter>, Error> MakeRecordFilter(const FilterOptions& options);
 
 // What the ledger may forget, as far as the options tell; nullopt: nothing, ever.
 std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options);

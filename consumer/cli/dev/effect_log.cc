@@ -70,15 +70,18 @@ RowShape ShapeFor(const OutputOptions& output) {
   return shape ? *shape : RowShape{.columns = std::move(table.columns)};
 }
 
-constexpr std::string_view kWords[][2] = {
-    {"took effect", "took effect"},           {"was done before", "were done before"},
-    {"is a dead letter", "are dead letters"}, {"failed", "failed"},
-    {"made no row", "made no row"},           {"lost to a newer row", "lost to newer rows"},
-    {"is an id conflict", "are id conflicts"}};
+constexpr std::string_view kWords[][2] = {{"took effect", "took effect"},
+                                          {"was done before", "were done before"},
+                                          {"is a dead letter", "are dead letters"},
+                                          {"failed", "failed"},
+                                          {"made no row", "made no row"},
+                                          {"was filtered", "were filtered"},
+                                          {"lost to a newer row", "lost to newer rows"},
+                                          {"is an id conflict", "are id conflicts"}};
 
 std::size_t PlaceOf(ProcessedResult result, bool lost) {
   if (!lost) return static_cast<std::size_t>(result);
-  return result == ProcessedResult::kDone ? 5 : 6;
+  return result == ProcessedResult::kDone ? 6 : 7;
 }
 
 }  // namespace
@@ -135,6 +138,9 @@ std::string EffectLog::LineOf(ProcessedResult result, const WriteItem& item, boo
       if (letter != nullptr) line += fmt::format(": {}: {}", letter->error_class, letter->error);
       break;
     }
+    case ProcessedResult::kFiltered:
+      line += " -> filtered: `when` does not match";
+      break;
     case ProcessedResult::kFailed:
       line += " -> failed: the pipeline stops here";
       break;

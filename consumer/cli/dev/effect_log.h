@@ -42,7 +42,7 @@ class EffectLog {
 
  private:
   // By ProcessedResult; then those of kDone and of kSkipped that lost.
-  using Counts = std::array<std::atomic<std::uint64_t>, 7>;
+  using Counts = std::array<std::atomic<std::uint64_t>, 8>;
 
   [[nodiscard]] std::string Rows(const consumer::WriteItem& item);
   [[nodiscard]] std::string Row(std::size_t row) const;

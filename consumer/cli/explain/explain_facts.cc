@@ -16,6 +16,7 @@
 #include "consumer/kafka/log_identity/log_sample.h"
 #include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/outputs/rows/item_values.h"
+#include "consumer/pipeline/record_filter.h"
 #include "consumer/pipeline/required_parts.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/position_id.h"
@@ -102,6 +103,7 @@ class Gatherer {
  public:
   explicit Gatherer(const PipelineOptions& options) : options_(options) {
     facts_.options = options;
+    if (auto filter = consumer::MakeRecordFilter(options.filter)) filter_ = std::move(*filter);
     facts_.now = locking::ReadClocks().wall;
   }
 
@@ -204,6 +206,9 @@ class Gatherer {
       const auto done = consumer::DecodeNow(*decoder, found.record, kRegistryLimit);
       if (!done) return tl::unexpected(done.error());
     }
+    if (filter_ != nullptr) {
+      Filter(*filter_, options_.identity.accept_replay_ids, found.where, found.record);
+    }
     const auto done = identifier.Identify(found.record, found.where, identity);
     if (!done) return tl::unexpected(done.error());
     return identity;
@@ -211,6 +216,7 @@ class Gatherer {
 
   void Identify(TopicRecord found, const std::string& cluster) {
     auto identity = IdentityOf(found, cluster);
+    if (found.record.filtered) facts_.filtered = filter_->WhyNot();
     if (!identity) {
       facts_.no_id = identity.error();
     } else if (facts_.id.empty() || facts_.id == identity->id) {
@@ -218,7 +224,7 @@ class Gatherer {
       facts_.crc = identity->crc;
       decoded_ = std::move(found);
       identity_ = std::move(*identity);
-      if (AskHandler()) facts_.no_row = WhyNoRow(options_, Item());
+      if (facts_.filtered.empty() && AskHandler()) facts_.no_row = WhyNoRow(options_, Item());
     }
   }
 
@@ -385,9 +391,10 @@ class Gatherer {
   const PipelineOptions& options_;
   Facts facts_;
   std::unique_ptr<TopicReader> reader_;
-  std::optional<TopicRecord> decoded_;             // the record, where it was read and has the id
-  consumer::Identity identity_;                    // its
-  std::optional<consumer::HandlerValues> values_;  // what a handler without effects makes of it
+  std::unique_ptr<consumer::RecordFilter> filter_;  // nullptr: none
+  std::optional<TopicRecord> decoded_;              // the record, where it was read and has the id
+  consumer::Identity identity_;                     // its
+  std::optional<consumer::HandlerValues> values_;   // what a handler without effects makes of it
 };
 
 }  // namespace

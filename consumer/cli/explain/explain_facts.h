@@ -60,6 +60,7 @@ struct Facts {
   // Of the record, where it was read and has this id.
   std::optional<locking::ContentCrc> crc;
   std::optional<consumer::ClusterTag> cluster;  // where DONE marks count, and it was asked
+  std::string filtered;                         // why `when` leaves it out; empty: it does not
   std::string no_id;                            // the record is there, and this is why it has no id
   std::string no_row;            // likewise, why it is refused, as far as no service is asked
   bool handler_refuses = false;  // … by the handler, and not as a bad record

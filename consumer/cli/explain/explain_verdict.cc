@@ -34,6 +34,7 @@ class Judgement {
               "transactional)."};
     }
     if (IsDeadLetter()) return f_.letter != nullptr ? ByLetter() : LetterIsGone();
+    if (!f_.facts.filtered.empty() && !IsOwnEffect() && f_.letter == nullptr) return Filtered();
     if (f_.row != nullptr && MadeNoRow()) return NoOutput();
     const bool other = f_.row != nullptr && IsOther(f_.row->crc);
     if (f_.row != nullptr && !GivesWay() && !(other && MakesNoRow())) {
@@ -123,6 +124,20 @@ class Judgement {
   }
   [[nodiscard]] bool IsOwnRow() const {
     return f_.facts.position && f_.row->source == f_.facts.position->Text();
+  }
+
+  // By position the ledger's ranges cover filtered offsets, too.
+  [[nodiscard]] bool IsOwnEffect() const {
+    return f_.row != nullptr && !by_position_ && IsOwnRow();
+  }
+  [[nodiscard]] Verdict Filtered() const {
+    return {"filtered",
+            fmt::format("Filtered: {} (when). It has no effect{}.", Printable(f_.facts.filtered),
+                        f_.past ? ", unless `when` was another one when a worker read it" : ""),
+            f_.past || !f_.group_known
+                ? "Nothing."
+                : "The group's offset passes it once everything before it in the partition is "
+                  "finished."};
   }
 
   [[nodiscard]] Verdict Conflict() const {

@@ -218,6 +218,7 @@ std::vector<std::string> FactLines(const Facts& facts) {
   } else {
     add("position", "not known: an id does not say where its record is");
   }
+  if (!facts.filtered.empty()) add("when", "filtered: " + Printable(facts.filtered, 600));
   add("identity", IdentityLine(facts));
   if (facts.nodes.empty()) {
     add("lock", "not asked: the id is not known");
@@ -247,6 +248,7 @@ nlohmann::json FactsJson(const Facts& facts) {
                          {"lock", nlohmann::json::array()}};
   if (facts.position) json["position"] = facts.position->Text();
   if (!facts.id.empty()) json["id"] = JsonOf(facts.id);
+  if (!facts.filtered.empty()) json["filtered"] = JsonOf(facts.filtered);
   if (!facts.no_id.empty()) json["no_id"] = JsonOf(facts.no_id);
   if (!facts.no_row.empty()) json["no_row"] = JsonOf(facts.no_row);
   if (!facts.worker.empty()) json["worker"] = JsonOf(facts.worker);

@@ -13,7 +13,8 @@ namespace fencepost::cli {
 
 struct Verdict {
   // Stable, for programs: waiting, in_progress, locking, takeover, done, duplicate, id_conflict,
-  // dead_lettered, bad_record, no_output, passed_without_trace, beyond_end, gone, hole, unknown.
+  // dead_lettered, bad_record, no_output, filtered, passed_without_trace, beyond_end, gone, hole,
+  // unknown.
   std::string code;
   std::string happened;  // sentences
   std::string next;      // sentences

@@ -265,8 +265,9 @@ void Process::TakeSamples() const {
   for (const Watched& watched : watched_) {
     const metrics::Counts counts = watched.metrics->CurrentCounts();
     const auto now = locking::BootClock::now();
-    watched.last_minute->finished.Take(
-        counts["done"] + counts["no_output"] + counts["skipped"] + counts["dead_lettered"], now);
+    watched.last_minute->finished.Take(counts["done"] + counts["no_output"] + counts["filtered"] +
+                                           counts["skipped"] + counts["dead_lettered"],
+                                       now);
     watched.last_minute->dead_letters.Take(counts["dead_lettered"], now);
     watched.last_minute->conflicts.Take(counts["id_conflicts"], now);
   }

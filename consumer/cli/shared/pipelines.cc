@@ -37,12 +37,16 @@ void Reject(config::LoadResult& loaded, config::Place at, std::string_view rule,
 }
 
 // Its jq programs are compiled as well.
-config::LoadResult WithItsHandler(config::LoadResult loaded) {
+config::LoadResult WithItsPrograms(config::LoadResult loaded) {
   if (!loaded.options) return loaded;
+  const auto reject = [&](const Error& error) {
+    Reject(loaded, loaded.PlaceOf(error.where), "jq",
+           fmt::format("{}: {}", error.where, error.what));
+  };
+  const auto filter = consumer::MakeRecordFilter(loaded.options->filter);
   const auto checked = consumer::CheckPrograms(loaded.options->handler);
-  if (checked) return loaded;
-  Reject(loaded, loaded.PlaceOf(checked.error().where), "jq",
-         fmt::format("{}: {}", checked.error().where, checked.error().what));
+  if (!filter) reject(filter.error());
+  if (!checked) reject(checked.error());
   return loaded;
 }
 
@@ -59,9 +63,9 @@ std::string ProblemOfPem(const std::string& path) {
 }  // namespace
 
 config::LoadResult LoadFile(const std::string& file) {
-  return WithItsHandler(file == "-"
-                            ? config::LoadText(StandardInput(), "-", config::Environment::Process())
-                            : config::Load(file, config::Environment::Process()));
+  return WithItsPrograms(
+      file == "-" ? config::LoadText(StandardInput(), "-", config::Environment::Process())
+                  : config::Load(file, config::Environment::Process()));
 }
 
 // For each one by itself the stand-in with which the fewest findings are errors: the keys know what
@@ -99,7 +103,7 @@ config::LoadResult LoadFileWithStandIns(const std::string& file, std::vector<std
     value = kept;
     stood_in.push_back(name);
   }
-  return WithItsHandler(std::move(best));
+  return WithItsPrograms(std::move(best));
 }
 
 void CheckTls(config::LoadResult& loaded) {

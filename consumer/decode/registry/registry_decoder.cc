@@ -55,19 +55,19 @@ class RegistryDecoder : public RecordDecoder {
   // False: a schema is not known yet. The record is as it was.
   bool DecodeOne(Record& record) {
     auto to = std::make_shared<Decoded>();
-    Encoded encoded{.key = record.key, .value = record.value, .problem = {}};
+    const Encoded encoded{.key = record.key, .value = record.value};
     std::optional<std::string_view> key = record.key;
     std::optional<std::string_view> value = record.value;
-    if (!Part("key", options_.key, key, to->key, encoded.problem)) return false;
-    if (!Part("value", options_.value, value, to->value, encoded.problem)) return false;
-    if (!encoded.problem.empty()) to->key = to->value = std::string();  // what was begun
+    if (!Part("key", options_.key, key, to->key, record.problem)) return false;
+    if (!Part("value", options_.value, value, to->value, record.problem)) return false;
+    if (!record.problem.empty()) to->key = to->value = std::string();  // what was begun
     to->encoded = std::move(record.owner);
     record.owner = std::move(to);
-    if (encoded.problem.empty()) {
+    if (record.problem.empty()) {
       record.key = key;
       record.value = value;
     }
-    record.encoded = std::make_shared<const Encoded>(std::move(encoded));
+    record.encoded = std::make_shared<const Encoded>(encoded);
     return true;
   }
 

@@ -1,6 +1,7 @@
 #include "consumer/flow/state/assignment.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "locking/base/planted.h"
 
@@ -33,6 +34,7 @@ Assignment::Assignment(const AssignedPartition& assigned)
 void Assignment::Deliver(InFlight& record, Instant now) {
   if (slots.empty()) oldest_since = stall_told = now;
   position = record.record.offset + 1;
+  record.record.gap += std::exchange(filtered, 0);
   record.slot = first_slot + slots.size();
   slots.push_back({record.record.offset, &record});
   ++unfinished;
@@ -57,6 +59,12 @@ void Assignment::AdvanceWatermark(Instant now) {
 }
 
 void Assignment::PassHoles(Offset to) { position = std::max(position, to); }
+
+void Assignment::PassFiltered(const Record& record) {
+  position = record.offset + 1;
+  filtered += record.gap + 1;
+  failed_changed = failed.erase(record.offset) > 0 || failed_changed;
+}
 
 void Assignment::OnCommitted(Offset next, std::optional<Instant> sent) {
   confirming = false;

@@ -47,6 +47,8 @@ struct Assignment {
   void AdvanceWatermark(Instant now);
   // Everything up to here was delivered, or is not there: the watermark may pass the holes.
   void PassHoles(Offset to);
+  // The record is filtered: finished, without a slot.
+  void PassFiltered(const Record& record);
   // The handler failed for this record, or the pipeline ends at it and it begins anew (OnGivenUp).
   void OnFailed(const FailedRecord& record);
   void OnGivenUp(Offset offset);
@@ -91,6 +93,7 @@ struct Assignment {
   Block block;
   const Offset start = 0;  // the group's, when it was assigned
   Offset position = 0;     // everything before it was delivered, or is not there
+  Offset filtered = 0;     // so many offsets directly before it were, or are gaps (Record::gap)
   Offset watermark = 0;    // everything before it is finished
   Offset committing = 0;   // the highest offset handed to Kafka
   Offset committed = 0;    // the highest offset that Kafka took

@@ -165,9 +165,20 @@ void KafkaSource::Impl::Deliver(IntakeBatch batch) {
 
 void KafkaSource::Impl::Tell(IntakeBatch batch) {
   if (health.TopicTrouble()) EndTroubles(batch);
+  if (extras.filter) FilterRecords(batch.records);
   if (!batch.records.empty()) sink->OnRecords(std::move(batch.records));
   if (!batch.ends.empty()) sink->OnPartitionEnd(std::move(batch.ends));
   for (const PartitionProblem& problem : batch.problems) OnProblem(problem);
+}
+
+void KafkaSource::Impl::FilterRecords(std::vector<Record>& records) const {
+  auto of = assigned.end();
+  for (Record& record : records) {
+    if (of == assigned.end() || of->partition != record.partition) {
+      of = std::ranges::find(assigned, record.partition, &AssignedPartition::partition);
+    }
+    if (of != assigned.end()) extras.filter(of->where, record);
+  }
 }
 
 // What comes is there, and may be read. An error that is behind it in the batch is told again.

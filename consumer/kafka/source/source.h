@@ -84,6 +84,8 @@ struct SourceExtras {
   // Records go through it before they are handed over; nullptr: as they are. While it waits for a
   // schema, this worker's records wait, in their order; its own thread, so none of ours.
   std::shared_ptr<RecordDecoder> decoder{};
+  // Which of them the pipeline is about (Record::filtered), asked behind that; nullptr: all.
+  std::function<void(const TopicPartition& where, Record& record)> filter{};
 };
 
 class KafkaSource {

@@ -58,6 +58,7 @@ struct KafkaSource::Impl {
   void PollConsumer();
   void Deliver(IntakeBatch batch);
   void Tell(IntakeBatch batch);
+  void FilterRecords(std::vector<Record>& records) const;
   void EndTroubles(const IntakeBatch& batch);
   void EverySecond();
   void Close();

@@ -97,7 +97,7 @@ PositionPart PositionMemory::Whole(const PositionPart& part) {
 
 tl::expected<bool, OutputError> PositionMemory::LostBehind(const PositionPart& part,
                                                            const PositionRow& row) {
-  if (row.done.empty() || row.done.end() >= part.start) return false;
+  if (terms_.filtered || row.done.empty() || row.done.end() >= part.start) return false;
   std::vector<Offset> offsets;
   for (Offset at = row.done.end(); at < part.start && offsets.size() < kMostLookedAt; ++at) {
     offsets.push_back(at);

@@ -84,7 +84,7 @@ PANELS = [
     Panel(
         "Records by result",
         "Records finished a second: done had an effect, no_output made no row, skipped were done"
-        " before. dead_lettered or"
+        " before, filtered are left out by when. dead_lettered or"
         " failed: look at the Handler and output row.",
         [
             (rate("records_processed_total", "pipeline, result"), "{{pipeline}} {{result}}"),

@@ -289,7 +289,7 @@ TEST_F(Registry, WhatCannotBeDecodedKeepsItsBytesAndSaysWhy) {
     EXPECT_TRUE(DecodeNow(*decoder, record, 10s));
     EXPECT_EQ(record.value, value);
     EXPECT_EQ(record.KafkaKey(), "k");
-    return record.encoded->problem;
+    return record.problem;
   };
   EXPECT_THAT(problem_of({"\0\0\0\0\1\4x", 7}), HasSubstr("the value (schema 1) is cut off"));
   EXPECT_THAT(problem_of({"\0\0\0\0\2x", 6}), HasSubstr("it is no Protobuf schema"));
@@ -299,7 +299,7 @@ TEST_F(Registry, WhatCannotBeDecodedKeepsItsBytesAndSaysWhy) {
   Record tombstone;
   EXPECT_EQ(decoder->Decode({&tombstone, 1}), 1u);
   EXPECT_EQ(tombstone.value, std::nullopt);
-  EXPECT_EQ(tombstone.encoded->problem, "");
+  EXPECT_EQ(tombstone.problem, "");
 }
 
 TEST(RegistryOverTls, WhoseCertificateIsNotOfTheCaOrNotForItsNameIsNotAsked) {

@@ -49,6 +49,45 @@ std::string LinesPipeline(const std::string& tests) {
   return text + kById + kLines + "tests:\n" + tests;
 }
 
+// Its first result decides, and what it fails on is bad.
+TEST(PipelineTestsDetail, WhenAsAProgramFilters) {
+  const Finished run = RunText(
+      "when: |\n"
+      "  if . == null then false elif .n == 1 then true elif .n == 2 then empty elif .n == 3\n"
+      "  then null elif .n == 4 then (false, true) elif .n == 5 then 0 else error(\"no\") end\n" +
+      LinesPipeline(R"(  - name: filters
+    given:
+      - {value: {id: a, n: 1}}
+      - {value: {id: b, n: 2}}
+      - {value: {n: 3}}
+      - {value: {id: d, n: 4}}
+      - {value: {id: e, n: 5}}
+      - {value: {id: f, n: 6}}
+      - {value: "{"}
+      - {key: tombstone}
+    expect:
+      rows: [{id: a, n: 1}, {id: e, n: 5}]
+      filtered: 4
+      dead_letters:
+        - {error_class: bad_record, offset: 5, error: "when: the program failed on the value"}
+        - {error_class: bad_record, offset: 6}
+  - name: counts
+    given: [{value: {id: a, n: 2}}]
+    faults: {duplicate: 2, kill_worker_after: commit}
+    expect: {filtered: 2}
+)"));
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, AllOf(HasSubstr("ok    filters"),
+                                HasSubstr("expected 2 filtered records, there were 3")));
+}
+
+TEST(PipelineTestsDetail, AProgramOfWhenThatDoesNotCompileIsNamedByItsPlace) {
+  const Finished run = RunText(
+      "when: .a ==\n" + LinesPipeline("  - {name: a, given: [{}], expect: {filtered: 0}}\n"));
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.error_output, HasSubstr(":1:7: error: when: the jq program does not compile: "));
+}
+
 TEST(PipelineTestsDetail, ALinesNumbersKeepTheirDigits) {
   const Finished run = RunText(LinesPipeline(R"(  - name: digits
     given:

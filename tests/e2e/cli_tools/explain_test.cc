@@ -67,6 +67,16 @@ TEST_F(Explain, TellsThatANullValueMadeNoRowAndLeftItsIdToTheNext) {
   }
 }
 
+TEST_F(Explain, TellsWhichConditionLeavesARecordOut) {
+  ToolsText(1, "when: [json:/amount exists]\n");
+  Send(0, R"({"order_id":"o-1"})");
+  Send(0, Orders::Value(1));
+  RunWorker();
+  Says(0, AllOf(HasSubstr("when        filtered: json:/amount exists does not hold"),
+                HasSubstr("what happened: Filtered: "), HasSubstr("committed offset 2")));
+  Says(1, HasSubstr("what happened: Done: its effect was"));
+}
+
 TEST_F(Explain, TellsADeadLetter) {
   ToolsText();
   Send(0, R"({"amount":4711})");

@@ -62,5 +62,18 @@ TEST_F(RecordMetrics, ARecordThatMakesNoRowIsCountedAndLeavesItsIdToTheNextOne) 
   EXPECT_EQ(table_->Count(), 1);
 }
 
+TEST_F(RecordMetrics, ARecordThatWhenLeavesOutIsCountedAndItsOffsetPassed) {
+  PipelineText text = Text(1);
+  text.more = "when: [json:/amount = 5]\n";
+  WorkerProcess worker(Worker(text));
+  for (int i = 0; i < 3; ++i) SendOrder(0, "o-1", "a", std::to_string(6 + i));
+  ExpectMoves(worker, "records_processed_total", {{"result", "filtered"}});
+  ASSERT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(table_->Count(), 0);
+  SendOrder(0, "o-1", "a", "5");
+  ExpectMoves(worker, "records_processed_total", {{"result", "done"}});
+  EXPECT_EQ(worker.Now("fencepost_id_conflicts_total"), 0);
+}
+
 }  // namespace
 }  // namespace fencepost::testing

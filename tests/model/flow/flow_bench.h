@@ -46,6 +46,7 @@ struct Told : ConsumerObserver {
   std::vector<locking::RoundResult> rounds;
   int skips_by_hint = 0;
   int without_output = 0;
+  int filtered = 0;
   int skips_by_ledger = 0;
   int handler_retries = 0;
   Nanos pressed{0};  // backpressure
@@ -69,6 +70,7 @@ struct Told : ConsumerObserver {
   void OnUnlocked() override { ++unlocked; }
   void OnProcessed(ProcessedResult result, const WriteItem&, bool) override {
     without_output += result == ProcessedResult::kNoOutput ? 1 : 0;
+    filtered += result == ProcessedResult::kFiltered ? 1 : 0;
   }
   void OnDedupeSkip(DedupeSource source) override {
     ++(source == DedupeSource::kLock ? skips_by_hint : skips_by_ledger);
@@ -88,7 +90,7 @@ class FlowBench {
   void Connect(int node);
   void Assign(PartitionIndex partition, Offset start = 0, AssignmentEpoch epoch = 1,
               std::size_t late = 0, std::vector<FailedRecord> failed = {});
-  // "id", "id@key" or "id=value"; "" has no id. Offsets go on from the last one.
+  // "id", "id@key" or "id=value"; "" has no id; "!…" is filtered. Offsets go on from the last one.
   void Deliver(PartitionIndex partition, const std::vector<std::string>& records);
   // A dead letter that was replayed, with the id of its original.
   void DeliverReplay(PartitionIndex partition, const std::string& id);

@@ -93,6 +93,7 @@ TEST_F(EffectLines, ShowHowARecordEndsThatWritesNothing) {
   Use("json:/id", "{file: {path: o.jsonl}}");
   EXPECT_EQ(Line(kDone, {"1"}), R"(orders/2/7 o-1 -> o.jsonl {"key": "k-1", "value": 1})");
   EXPECT_EQ(Line(kNoOutput, {}), "orders/2/7 o-1 -> no row");
+  EXPECT_EQ(Line(kFiltered, {}), "orders/2/7 o-1 -> filtered: `when` does not match");
   EXPECT_EQ(Line(kSkipped, {}), "orders/2/7 o-1 -> skipped: it was done before");
   EXPECT_EQ(Line(kSkipped, {}, true),
             "orders/2/7 o-1 -> skipped: id_conflict: its id was processed with other content");
@@ -125,9 +126,10 @@ TEST_F(EffectLines, OfRecordsThatLostAreCountedApart) {
     for (const bool lost : {false, true, true}) log_->OnProcessed(result, item, lost);
   }
   log_->OnProcessed(kSkipped, item, true);
-  EXPECT_EQ(
-      log_->Summary(),
-      "7 records: 1 took effect, 1 was done before, 2 lost to newer rows, 3 are id conflicts");
+  log_->OnProcessed(kFiltered, item, false);
+  EXPECT_EQ(log_->Summary(),
+            "8 records: 1 took effect, 1 was done before, 1 was filtered, 2 lost to newer rows, "
+            "3 are id conflicts");
 }
 
 }  // namespace

@@ -125,6 +125,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
     f.options.identity.record_id.front().kind = consumer::Selector::Kind::kPosition;
   };
   const auto handled = [](Facts& f) { f.options.handler.kind = consumer::JqHandlerOptions{"."}; };
+  const auto left_out = [](Facts& f) { f.filtered = "json:/a = b does not hold"; };
   const auto filtered = [&](Facts& f) {
     handled(f);
     (*f.row)->value().token = locking::Token();
@@ -279,6 +280,15 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
        "id_conflict", "", "sends it back all the same, under a new id."},
       {Changed(WithRow("orders/3/1042", 0xdef, 1042), by_position), "id_conflict",
        "Was the topic recreated?", "stops"},
+      // What `when` leaves out now.
+      {Changed(Plain(), left_out), "filtered",
+       "Filtered: json:/a = b does not hold (when). It has no effect.", "passes it once"},
+      {Changed(WithRow("orders/1/5", 0xabc, 1043), left_out), "filtered",
+       "has no effect, unless `when` was another one when a worker read it.", "Nothing."},
+      {Changed(Changed(WithRow("orders/3/1042", 0xabc, 1043), by_position), left_out), "filtered",
+       "unless `when` was another one", "Nothing."},
+      {Changed(WithRow("orders/3/1042", 0xabc, 1043), left_out), "done", "Done: its effect", ""},
+      {Changed(Changed(Plain(), left_out), buried), "dead_lettered", "", ""},
       // Where nothing was written.
       {Changed(WithRow("orders/3/1042", 0xabc, 1043), filtered), "no_output",
        "Done: the handler returned no row, so nothing was written for it", "one of other content"},

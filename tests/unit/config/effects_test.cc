@@ -135,6 +135,19 @@ TEST(Handler, OfExecAndJq) {
   EXPECT_FALSE(take.handler.outside());
 }
 
+TEST(When, IsAProgramOrAListOfConditions) {
+  EXPECT_FALSE(With(kStdout).filter.any());
+  const auto program = With(std::string(kStdout) + "when: |\n  .type == \"order\"\n  and .n > 5\n");
+  EXPECT_EQ(program.filter.program, ".type == \"order\"\nand .n > 5\n");
+  const auto list = With(std::string(kStdout) +
+                         "when: [json:/type = order, \"header:h =  b = c\", key exists]\n");
+  ASSERT_EQ(list.filter.all.size(), 3u);
+  EXPECT_EQ(list.filter.all[0].selector.argument, "/type");
+  EXPECT_EQ(list.filter.all[0].text, "order");
+  EXPECT_EQ(list.filter.all[1].text, " b = c");
+  EXPECT_EQ(list.filter.all[2].text, std::nullopt);
+}
+
 TEST(Retry, TakesAllItsKeys) {
   const auto full = With(std::string(kStdout) +
                          "handler: {jq: .}\n"

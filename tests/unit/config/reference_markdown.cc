@@ -39,6 +39,14 @@ unescaped, objects and arrays as JSON text. An id of several selectors is their 
 with `~` and `/` inside them as `~0` and `~1`. `record_id` is the id itself; ledger, lock nodes and
 handlers have `sha256:HEX` of one over 512 bytes, not in UTF-8, or with control characters.
 
+## Filter
+`when` is evaluated on the decoded record, before its id. Texts are compared as selectors give them,
+numbers by their digits; what is missing or null does not match. A key or value that is read as JSON
+and is none makes the record bad, and so does an error of the program. A replayed dead letter is
+filtered like any record. The ledger holds nothing of filtered records: after another `when`, an
+offset that is moved back processes them. By position the ranges of a partition cover them; then
+`fencepost forget` comes first, and `ledger_behind_the_group` is not told.
+
 ## The keys of a first pipeline
 ```yaml
 version: 1
@@ -102,8 +110,10 @@ std::string TypeText(const Key& key) {
 }
 
 std::string TypesText(const Key& key) {
-  return TypeText(key) + (key.or_selectors ? ", or a list of selectors" : "") +
-         (key.or_section ? ", or one of its keys" : "");
+  return TypeText(key) + (key.or_selectors ? ", or a list of selectors"
+                          : key.or_texts   ? ", or a list of texts"
+                          : key.or_section ? ", or one of its keys"
+                                           : "");
 }
 
 std::string DefaultText(const Key& key) {
@@ -186,6 +196,7 @@ tests:
       rows: [{order_id: o-1, amount: 12.50}]
       dead_letters: [{record_id: o-2, error_class: timeout}]
       skips: 2
+      filtered: 0
 ```
 
 - A map or a list given as key, value or body is its JSON in the file's order; unquoted numbers,

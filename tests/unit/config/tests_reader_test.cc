@@ -45,6 +45,7 @@ tests:
       rows_in_order: true
       dead_letters: [{error_class: "404", record_id: o-2}]
       skips: 2
+      filtered: 3
       handler_calls: 1
       stops_with: id_conflict
   - name: nothing comes of nothing
@@ -89,12 +90,14 @@ tests:
   EXPECT_THAT(t.dead_letters->at(0).fields,
               ElementsAre(Pair("error_class", "404"), Pair("record_id", "o-2")));
   EXPECT_THAT(t.skips, Optional(2));
+  EXPECT_THAT(t.filtered, Optional(3));
   EXPECT_THAT(t.handler_calls, Optional(1));
   EXPECT_THAT(t.stops_with, Optional(std::string("id_conflict")));
   EXPECT_FALSE(tests[1].given[0].key || tests[1].given[0].value);
   EXPECT_THAT(tests[1].rows, Optional(IsEmpty()));
   EXPECT_THAT(tests[1].dead_letters, Optional(IsEmpty()));
-  EXPECT_FALSE(tests[1].skips || tests[1].handler_calls || tests[1].stops_with);
+  EXPECT_FALSE(tests[1].skips || tests[1].filtered || tests[1].handler_calls ||
+               tests[1].stops_with);
   EXPECT_EQ(tests[1].faults.kill_worker_after, std::nullopt);
 }
 

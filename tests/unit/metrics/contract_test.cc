@@ -72,7 +72,7 @@ std::vector<Expected> RecordFamilies() {
       {"records_consumed_total", "counter", {}},
       {"records_processed_total",
        "counter",
-       {"result=done|skipped|dead_lettered|failed|no_output"}},
+       {"result=done|skipped|dead_lettered|failed|no_output|filtered"}},
       {"records_in_flight", "gauge", {}},
       {"queue_size_bytes", "gauge", {}},
       {"backpressure_seconds_total", "counter", {}},

@@ -185,8 +185,8 @@ std::vector<Case> ConsumerCases() {
       {[](M& m) { m.OnReady(true); }, "ready 1"},
       {[](M& m) { m.OnNote(Severity::kError, "event", "text"); }, ""},
   };
-  const std::vector<std::string> results = {"done", "skipped", "dead_lettered", "failed",
-                                            "no_output"};
+  const std::vector<std::string> results = {"done",   "skipped",   "dead_lettered",
+                                            "failed", "no_output", "filtered"};
   for (std::size_t i = 0; i < results.size(); ++i) {
     cases.push_back(
         {[i](M& m) { m.OnProcessed(static_cast<consumer::ProcessedResult>(i), {}, false); },

@@ -187,6 +187,21 @@ TEST_F(PositionMemoryTest, AnotherLogIsFatalEachTimeItIsAsked) {
   }
 }
 
+// By records that `when` left out.
+TEST_F(PositionMemoryTest, AGroupThatGoesOnBehindWhatIsDoneIsNotNamedWhereRecordsAreFiltered) {
+  terms_.filtered = true;
+  PositionMemory memory("worker-1", terms_);
+  PositionPart part = Written(12, 14);
+  part.start = 12;
+  log_ = LogState{.end = 20, .records = {{.offset = 10}}};
+  memory.OnAssignment(1);
+  EXPECT_TRUE(memory.BeforeWrite({part}, [&](const std::vector<PositionPart>& /*parts*/) {
+    PositionRow row = Row("{[0,9)}");
+    row.anchors = {};
+    return PositionMemory::Rows{row};
+  }));
+}
+
 // What another worker committed to Kafka, and the database has lost since.
 TEST_F(PositionMemoryTest, AGroupThatGoesOnBehindWhatIsDoneIsNamedOnceAnAssignment) {
   struct Behind {
