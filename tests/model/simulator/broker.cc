@@ -80,12 +80,15 @@ void Broker::Fill() {
     if (!without_id) record.header_id = fmt::format("id-{}", id);
     record.doubtful = plan.conflicts > 0;
     record.key = fmt::format("k{}", id % 5);
+    record.keyless = id % 5 == 4;
+    record.filtered = plan.filters && id % 13 == 12;
     const bool other = i >= plan.ids && random.Chance(plan.conflicts);
     record.value = fmt::format("v{}{}", id, other ? "-other" : "");
     record.record_id = plan.by_position
                            ? fmt::format("{}/{}/{}/{}", kCluster, kTopic, partition, record.offset)
                            : record.header_id;  // empty where there is none
-    std::string chain = ChainOf(static_cast<PartitionIndex>(partition), record.key);
+    if (record.filtered) continue;              // nobody may ever see it
+    std::string chain = ChainOf(static_cast<PartitionIndex>(partition), record);
     if (later && !chain.empty()) chain += kLaterMark;
     world_.checks.OnSentRecord(record, chain, partition, later ? 1 : 0);
   }
@@ -94,10 +97,11 @@ void Broker::Fill() {
   for (Log& log : logs) log.records.reserve(log.records.size() + kMostReplays);
 }
 
-std::string Broker::ChainOf(PartitionIndex partition, const std::string& key) const {
+std::string Broker::ChainOf(PartitionIndex partition, const LogRecord& record) const {
   const consumer::Order order = world_.plan.flow.order;
-  if (order == consumer::Order::kNone) return "";
-  return fmt::format("p{}{}", partition, order == consumer::Order::kKey ? key : "");
+  const bool by_key = order == consumer::Order::kKey;
+  if (order == consumer::Order::kNone || (by_key && record.keyless)) return "";
+  return fmt::format("p{}{}", partition, by_key ? record.key : "");
 }
 
 // What of the logs stays when their ends are lost.
@@ -126,9 +130,11 @@ consumer::Record Broker::Read(const LogRecord& from, PartitionIndex partition) {
   record.partition = partition;
   record.offset = from.offset;
   record.timestamp = std::chrono::floor<Millis>(from.at);
-  record.key = from.key;
+  if (!from.keyless) record.key = from.key;
+  record.filtered = from.filtered;
   record.value = from.value;
   if (!from.header_id.empty()) record.headers.push_back({"id", from.header_id});
+  record.headers.push_back({"row", from.key});
   for (const auto& [name, value] : from.headers) record.headers.push_back({name, value});
   return record;
 }

@@ -28,7 +28,9 @@ struct LogRecord {
   consumer::Offset next = 0;  // of the record after it, or where the partition ends
   Nanos at{0};                // when it can be read
   std::string header_id;
-  std::string key;
+  std::string key;        // and the row of the table, by the header "row"
+  bool keyless = false;   // it has that header alone
+  bool filtered = false;  // `when` leaves it out
   std::string value;
   std::string record_id;  // as the worker will know it; empty: it has none
   std::string source;
@@ -156,7 +158,7 @@ class Broker {
   void TellOfLogs(bool others);
   void KeepBeginnings();
   [[nodiscard]] std::string ChainOf(consumer::PartitionIndex partition,
-                                    const std::string& key) const;
+                                    const LogRecord& record) const;
   [[nodiscard]] consumer::Offset PassedUnseen(consumer::PartitionIndex partition) const;
   void TryComplete();
   void Close(int worker);

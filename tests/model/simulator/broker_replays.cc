@@ -15,7 +15,8 @@ LogRecord Broker::ReplayOf(const consumer::DeadLetter& letter) {
   const consumer::ReplayOrigin origin = letter.origin.value_or(consumer::ReplayOrigin{
       .partition = letter.where.partition, .offset = record.offset, .timestamp = record.timestamp});
   LogRecord again;
-  again.key = record.key.value_or("");
+  again.key = consumer::FindHeader(record, "row").value_or("");
+  again.keyless = !record.key;
   again.value = record.value.value_or("");
   again.header_id = consumer::FindHeader(record, "id").value_or("");
   again.record_id = letter.record_id;
@@ -51,7 +52,7 @@ void Broker::Replay() {
   world_.Strike(Fault::kReplays);
   world_.Note("the dead letter of {} is replayed as {}", again.record_id, again.source);
   log.records.push_back(again);
-  world_.checks.OnSentRecord(again, ChainOf(partition, again.key), static_cast<int>(partition), 0);
+  world_.checks.OnSentRecord(again, ChainOf(partition, again), static_cast<int>(partition), 0);
   TellOfLogs(false);
 }
 

@@ -259,6 +259,7 @@ Plan MakePlan(std::uint64_t seed) {
   plan.by_position = random.Chance(kind == kTransactions ? 400 : 250);
   plan.conflicts = random.Chance(200) ? 200 : 0;
   plan.holes = Pick(random, std::array{0, 100, 400});
+  plan.filters = plan.seed / kKinds % 4 == 3;
   DrawLock(plan, random);
   DrawFlow(plan, random);
   DrawKind(plan, random, kind);

@@ -49,7 +49,8 @@ struct Plan {
   bool by_position = false;
   int conflicts = 0;  // of a thousand duplicates: with other content
   Nanos produce_for{0};
-  int holes = 0;  // of a thousand records: followed by offsets that nobody will see
+  bool filters = false;  // some records are left out (`when`)
+  int holes = 0;         // of a thousand records: followed by offsets that nobody will see
 
   locking::LockOptions lock;
   consumer::FlowOptions flow;

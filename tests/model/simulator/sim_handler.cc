@@ -29,8 +29,9 @@ SimHandler::Out SimHandler::Describe(const HandlerCall& call) const {
           .chain = {}};
   const Order order = world_.plan.flow.order;
   if (order == Order::kNone || !world_.plan.flow.handler.outside()) return out;
+  if (order == Order::kKey && !call.record.key) return out;
   out.chain = fmt::format("{}/{}", call.record.partition, out.epoch);
-  if (order == Order::kKey) out.chain += fmt::format("/{}", call.record.key.value_or("null"));
+  if (order == Order::kKey) out.chain += fmt::format("/{}", *call.record.key);
   return out;
 }
 

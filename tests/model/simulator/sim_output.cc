@@ -37,6 +37,7 @@ consumer::OutputTerms TermsOf(const World& world, const Process& process) {
   terms.keep = world.plan.keep;
   terms.clock = [&process] { return process.now(); };
   terms.by_position = world.plan.by_position;
+  terms.filtered = world.plan.filters;
   if (!world.plan.Replaces()) return terms;
   terms.read_log = [&world, &process](const consumer::LogQuestion& asked)
       -> tl::expected<std::optional<consumer::LogState>, fencepost::Error> {
@@ -65,7 +66,7 @@ std::string TimeOf(const Ledger::Row& row) { return fmt::format("{:020}", row.by
 consumer::RowShape ShapeOfTable() {
   using Kind = consumer::Selector::Kind;
   consumer::RowShape shape;
-  shape.columns = {{.name = "key", .selector = {Kind::kKey, "", false}},
+  shape.columns = {{.name = "key", .selector = {Kind::kHeader, "row", false}},
                    {.name = "made", .selector = {Kind::kTimestamp, "", false}}};
   shape.key = {0};
   shape.fence = 1;

@@ -342,6 +342,7 @@ void SimWorker::OnIdConflict() {
 void SimWorker::OnProcessed(consumer::ProcessedResult result, const consumer::WriteItem&, bool) {
   using enum consumer::ProcessedResult;
   if (result == kDone || result == kSkipped || result == kNoOutput) row_.TookEffect();
+  if (result == kFiltered) world_.Count("filtered");
 }
 
 void SimWorker::OnDeadLetter(consumer::DeadLetterReason) { world_.Count("dead letters"); }

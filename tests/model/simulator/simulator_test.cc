@@ -44,6 +44,7 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "skips by the ledger",
                                     "fenced by the output",
                                     "unlocked",
+                                    "filtered",
                                     "id conflicts",
                                     "completed after expiry",
                                     "rounds stale",
