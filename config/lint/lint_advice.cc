@@ -19,6 +19,8 @@ constexpr std::pair<std::string_view, std::string_view> kUrls[] = {
     {"output.kafka.encode.registry.url",
      "give output.kafka.encode.registry.username and .password"},
     {"kafka.sasl.oauth.token_url", "give kafka.sasl.oauth.client_id and .client_secret"},
+    {"handler.http.auth.oauth2.token_url",
+     "give handler.http.auth.oauth2.client_id and .client_secret"},
     {"handler.http.url", "give handler.http.auth.basic"}};
 
 void AdviseDeadLetters(const Values& values, Findings& findings) {
@@ -143,6 +145,11 @@ void AdviseTls(const Values& values, Findings& findings) {
     findings.Warning(values.KeyPlace("handler.http.auth"), kRule,
                      "handler.http.auth without TLS: login and records cross the network as they "
                      "are; write https:// in handler.http.url");
+  }
+  if (http != nullptr && IsPlain(http->auth.oauth.token_url)) {
+    findings.Warning(values.ValuePlace("handler.http.auth.oauth2.token_url"), kRule,
+                     "handler.http.auth.oauth2.token_url without TLS: the client's secret crosses "
+                     "the network as it is; write https://");
   }
   const auto* const mysql = std::get_if<consumer::MysqlOptions>(&o.output);
   if (mysql == nullptr || mysql->tls || IsLocal(mysql->host)) return;

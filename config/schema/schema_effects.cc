@@ -15,6 +15,10 @@ template <typename Kind>
 constexpr auto kHandler = [](auto& o) { return std::get_if<Kind>(&o.handler.kind); };
 constexpr auto kHttp = kHandler<HttpHandlerOptions>;
 constexpr auto kExec = kHandler<ExecHandlerOptions>;
+constexpr auto kHttpOauth = [](auto& o) {
+  auto* const http = kHttp(o);
+  return http == nullptr ? nullptr : &http->auth.oauth;
+};
 constexpr auto kRetry = [](auto& o) { return &o.retry; };
 constexpr auto kDeadLetter = [](auto& o) { return o.dead_letter ? &*o.dead_letter : nullptr; };
 template <typename Output>
@@ -78,6 +82,7 @@ Target Conversions() {
 
 std::vector<Key> HttpKeys() {
   const KeysOf http("handler.http", kHttp);
+  const KeysOf oauth("handler.http.auth.oauth2", kHttpOauth);
   return {
       http("", Chosen(kHttp, [](PipelineOptions& o) { o.handler.kind = HttpHandlerOptions(); }),
            "Sends the record's value to an HTTP service; the answer's body becomes the value. Each "
@@ -154,6 +159,16 @@ std::vector<Key> HttpKeys() {
            "Its password.", {.required = true, .secret = true, .empty_text = true}),
       http("auth.bearer", At(kHttp, &HttpHandlerOptions::auth, &HttpAuthOptions::bearer),
            "A token, without the word Bearer.", {.check = CheckBearer, .secret = true}),
+      oauth("",
+            "A token by OAuth's client credentials grant: one for all calls, renewed before it "
+            "expires and once the service refuses it (401)."),
+      oauth("token_url", &OauthOptions::token_url,
+            "Where tokens come from; its certificate is checked against the system's and `tls.ca`.",
+            {.check = CheckHttpUrl, .required = true}),
+      oauth("client_id", &OauthOptions::client_id, "The client.", {.required = true}),
+      oauth("client_secret", &OauthOptions::client_secret, "Its secret.",
+            {.required = true, .secret = true, .empty_text = true}),
+      oauth("scope", &OauthOptions::scope, "Scopes to ask for, separated by spaces."),
       http("tls", "How the service's certificate is checked, and ours."),
       http("tls.ca", &HttpHandlerOptions::tls_ca,
            "File with the certificates that are trusted, instead of the system's."),

@@ -90,6 +90,20 @@ TEST(Handler, OfHttpHasABodyAndAResultAsAWordOrAMapOfOneKey) {
   }
 }
 
+TEST(Handler, OfHttpTakesAClientOfOauth) {
+  const auto o = With(std::string(kStdout) + R"(
+handler:
+  http:
+    url: https://pay/charge
+    auth:
+      oauth2: {token_url: https://idp/token, client_id: shop, client_secret: "${SECRET}", scope: a b}
+)");
+  const auto& oauth = std::get<consumer::HttpHandlerOptions>(o.handler.kind).auth.oauth;
+  EXPECT_EQ(oauth.token_url, "https://idp/token");
+  EXPECT_EQ(oauth.client_id + ":" + oauth.client_secret, "shop:hunter2");
+  EXPECT_EQ(oauth.scope, "a b");
+}
+
 TEST(Handler, OfHttpHasTheClassesThatTheReferenceNames) {
   const auto o = With(std::string(kStdout) + "handler: {http: {url: \"http://pay\"}}\n");
   const auto& http = std::get<consumer::HttpHandlerOptions>(o.handler.kind);
