@@ -84,27 +84,8 @@ void LintBody(const Values& values, Findings& findings) {
                  "{}: a GET request has none; leave it out, or take another method", kBody);
 }
 
-// All records of a request share what is not its body.
 void LintBatch(const Values& values, Findings& findings) {
   if (!values.Given("handler.http.batch")) return;
-  const auto refuse = [&](const Text& text, std::string_view path) {
-    findings.Error(text.at, "batch",
-                   "{}: all records of a batch share it: leave out its selector, or "
-                   "handler.http.batch",
-                   path);
-  };
-  for (const Text& url : values.Texts("handler.http.url")) {
-    const auto parsed = HttpUrl::Parse(url.value, {});
-    if (parsed && !parsed->constant()) refuse(url, "handler.http.url");
-  }
-  for (const Text& part : values.Texts("handler.http.query")) {
-    if (part.selector.kind == Selector::Kind::kConstant) continue;
-    refuse(part, fmt::format("handler.http.query.{}", part.name));
-  }
-  for (const Text& header : values.Texts(kHeaders)) {
-    const auto parsed = HttpHeader::Parse(header.name, header.value);
-    if (parsed && !parsed->constant()) refuse(header, fmt::format("{}.{}", kHeaders, header.name));
-  }
   const auto needs_body = [&](std::string_view path) {
     findings.Error(values.ValuePlace(path), "batch",
                    "{}: a batch is a body: leave it out, or handler.http.batch", path);

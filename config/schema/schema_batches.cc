@@ -33,7 +33,7 @@ std::vector<Key> KeysOfBatch(const std::string& handler, std::string_view help) 
 std::vector<Key> HttpBatchKeys() {
   auto keys = KeysOfBatch<HttpHandlerOptions>(
       "handler.http",
-      "Several records in one request; no selectors in url, query or headers. "
+      "Several records in one request: those of which url, query and headers are the same. "
       "[Both forms](../consumer/handlers/http/README.md#batches).");
   keys.push_back(KeysOf("handler.http.batch")(
       "body",

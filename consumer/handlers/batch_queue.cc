@@ -23,13 +23,23 @@ std::size_t SizeOf(const HandlerCall& call) {
 BatchQueue::BatchQueue(const BatchOptions& options, double requests_a_second)
     : options_(options), rate_(requests_a_second) {}
 
+std::deque<BatchQueue::Waiting>& BatchQueue::PlaceFor(const HandlerCall& call) {
+  if (call.alone) return alone_;
+  std::string shared = shared_ && options_.max_records > 1 ? shared_(call) : "";
+  const auto at = std::ranges::find(groups_, shared, &Group::shared);
+  if (at != groups_.end()) return at->calls;
+  return groups_.emplace_back(std::move(shared)).calls;
+}
+
 void BatchQueue::Add(HandlerCall call, Instant now) {
-  (call.alone ? alone_ : waiting_).push_back({std::move(call), now});
+  std::deque<Waiting>& place = PlaceFor(call);
+  place.push_back({std::move(call), now});
 }
 
 void BatchQueue::PutBack(CallBatch batch) {
   for (auto call = batch.rbegin(); call != batch.rend(); ++call) {
-    (call->alone ? alone_ : waiting_).push_front({std::move(*call), Instant()});
+    std::deque<Waiting>& place = PlaceFor(*call);
+    place.push_front({std::move(*call), Instant()});
   }
 }
 
@@ -41,12 +51,15 @@ void BatchQueue::Halve(CallBatch batch, Instant now) {
 
 bool BatchQueue::Remove(std::uint64_t id) {
   const auto is_it = [id](const Waiting& waiting) { return waiting.call.id == id; };
-  return std::erase_if(alone_, is_it) + std::erase_if(waiting_, is_it) > 0;
+  std::size_t removed = std::erase_if(alone_, is_it);
+  for (Group& group : groups_) removed += std::erase_if(group.calls, is_it);
+  std::erase_if(groups_, [](const Group& group) { return group.calls.empty(); });
+  return removed > 0;
 }
 
 void BatchQueue::Clear() {
   alone_.clear();
-  waiting_.clear();
+  groups_.clear();
 }
 
 std::size_t BatchQueue::MostRecords(Instant now) const {
@@ -54,36 +67,48 @@ std::size_t BatchQueue::MostRecords(Instant now) const {
   return now < halved_until_ ? std::min(most, halved_) : most;
 }
 
-BatchQueue::Filled BatchQueue::NextBatch(Instant now) const {
+BatchQueue::Filled BatchQueue::NextBatch(const Group& group, Instant now) const {
   const std::size_t most = MostRecords(now);
   std::size_t bytes = 0;
   std::size_t records = 0;
-  while (records < std::min(waiting_.size(), most)) {
-    bytes += SizeOf(waiting_[records].call);
-    if (records > 0 && bytes > kMostBytes) return {records, true};
+  while (records < std::min(group.calls.size(), most)) {
+    bytes += SizeOf(group.calls[records].call);
+    if (records > 0 && bytes > kMostBytes) return {records, Instant()};
     ++records;
   }
-  return {records, records == most};
+  return {records, records == most ? Instant() : group.calls.front().since + options_.linger};
+}
+
+std::vector<BatchQueue::Group>::const_iterator BatchQueue::First(Instant now) const {
+  return std::ranges::min_element(groups_, {}, [&](const Group& group) {
+    return std::pair(NextBatch(group, now).due, group.calls.front().since);
+  });
 }
 
 Instant BatchQueue::Next(Instant now) const {
-  if (alone_.empty() && waiting_.empty()) return Instant::max();
-  const bool full = !alone_.empty() || NextBatch(now).full;
-  const Instant filled = full ? Instant() : waiting_.front().since + options_.linger;
-  return std::max(filled, rate_.NextCall());
+  if (!alone_.empty()) return rate_.NextCall();
+  const auto first = First(now);
+  if (first == groups_.end()) return Instant::max();
+  return std::max(NextBatch(*first, now).due, rate_.NextCall());
 }
 
 CallBatch BatchQueue::Take(Instant now) {
   CallBatch batch;
   if (!Due(now)) return batch;
   rate_.OnCall(now);
-  std::deque<Waiting>& from = alone_.empty() ? waiting_ : alone_;
-  const std::size_t size = alone_.empty() ? NextBatch(now).records : 1;
+  if (!alone_.empty()) {
+    batch.push_back(std::move(alone_.front().call));
+    alone_.pop_front();
+    return batch;
+  }
+  const auto from = groups_.begin() + (First(now) - groups_.cbegin());
+  const std::size_t size = NextBatch(*from, now).records;
   batch.reserve(size);
   for (std::size_t i = 0; i < size; ++i) {
-    batch.push_back(std::move(from.front().call));
-    from.pop_front();
+    batch.push_back(std::move(from->calls.front().call));
+    from->calls.pop_front();
   }
+  if (from->calls.empty()) groups_.erase(from);
   return batch;
 }
 

@@ -1,11 +1,13 @@
 // Calls that wait to go out, several in one request where the handler takes batches: as many as
-// wait, up to max_records, once the first has waited for `linger`; by a rate of requests. Sans-IO,
-// a value; one thread.
+// wait and share a request, up to max_records, once the first has waited for `linger`; by a rate of
+// requests. Sans-IO, a value; one thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +33,10 @@ class BatchQueue {
 
   explicit BatchQueue(const BatchOptions& options, double requests_a_second = 0);
   void SetRate(double requests_a_second) { rate_.Set(requests_a_second); }
+  // What a request for the call has outside its body: one batch has calls of which it is the same.
+  // Without it, all share their requests. Before the first Add.
+  using Shared = std::function<std::string(const HandlerCall& call)>;
+  void ShareBy(Shared shared) { shared_ = std::move(shared); }
 
   void Add(HandlerCall call, Instant now);
   // They go out first, without a wait.
@@ -50,17 +56,25 @@ class BatchQueue {
     HandlerCall call;
     Instant since;
   };
+  struct Group {
+    std::string shared;
+    std::deque<Waiting> calls;  // never empty
+  };
+  std::deque<Waiting>& PlaceFor(const HandlerCall& call);
   [[nodiscard]] std::size_t MostRecords(Instant now) const;
   struct Filled {
     std::size_t records = 0;
-    bool full = false;  // no other can join them
+    Instant due;  // at once where no other can join them
   };
-  [[nodiscard]] Filled NextBatch(Instant now) const;  // of waiting_
+  [[nodiscard]] Filled NextBatch(const Group& group, Instant now) const;
+  // The group whose batch is due first; groups_.end(): there is none.
+  [[nodiscard]] std::vector<Group>::const_iterator First(Instant now) const;
 
   const BatchOptions options_;
   RateLimit rate_;
+  Shared shared_;
   std::deque<Waiting> alone_;  // each is a batch; before the others
-  std::deque<Waiting> waiting_;
+  std::vector<Group> groups_;
   std::size_t halved_ = 0;
   Instant halved_until_{};
 };

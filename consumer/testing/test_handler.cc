@@ -131,11 +131,18 @@ std::vector<TestHandler::Answer> TestHandler::FromServiceInTime(const CallBatch&
   return *std::exchange(from_service_, std::nullopt);
 }
 
+std::string TestHandler::SharedOf(const HandlerCall& call) {
+  return target_.batches() ? target_.SharedOf(call, evaluator_) : "";
+}
+
 std::optional<HandlerFailure> TestHandler::Refusal(const HandlerCall& call) {
   if (auto refusal = result_.Refusal(call)) return refusal;
   auto body = body_.Of(call);
   if (!body) return std::move(body.error());
-  if (target_.batches()) return HttpBatchText(target_.options.batch_form).Add(call, *body);
+  if (target_.batches()) {
+    if (auto refusal = HttpBatchText(target_.options.batch_form).Add(call, *body)) return refusal;
+    body->reset();
+  }
   const auto parts = target_.PartsOf(call, std::move(*body), evaluator_);
   return parts ? std::optional<HandlerFailure>() : parts.error();
 }

@@ -44,6 +44,8 @@ class TestHandler {
   static constexpr std::chrono::seconds kGrace{5};
   // An answer each; none: the batch is too much for the service, which takes its halves.
   std::vector<Answer> Handle(CallBatch calls, Millis now);
+  // What a batch has in common (HttpTarget::SharedOf).
+  std::string SharedOf(const HandlerCall& call);
   // What hangs, in one line; calls that follow fail at once.
   [[nodiscard]] const std::optional<std::string>& stuck() const { return stuck_; }
   // Ends the real program, so that all that it says has been said. Not where it is stuck.

@@ -35,7 +35,9 @@ TestWorker::TestWorker(TestWorld& world, std::string name, AssignmentEpoch epoch
           CoreOptions(world), [&world] { return world.Random(); }, nullptr, &world),
       output_(world.output->Open(name_)),
       retry_(output_->max_records(), world.options.max_consecutive()),
-      calls_(BatchOf(world.options.handler), world.options.handler.calls_per_second()) {}
+      calls_(BatchOf(world.options.handler), world.options.handler.calls_per_second()) {
+  calls_.ShareBy([&world](const HandlerCall& call) { return world.handler->SharedOf(call); });
+}
 
 TestWorker::~TestWorker() { *alive_ = false; }
 

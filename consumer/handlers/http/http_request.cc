@@ -162,6 +162,12 @@ tl::expected<RequestParts, HandlerFailure> HttpTarget::PartsOf(const HandlerCall
   return tl::unexpected(NotJson(why, "handler.http.headers has a Content-Type of JSON"));
 }
 
+std::string HttpTarget::SharedOf(const HandlerCall& call, Evaluator& evaluator) const {
+  if (url.constant() && templates.empty()) return "";
+  const auto parts = PartsOf(call, std::nullopt, evaluator);
+  return parts ? fmt::format("{}\n{}", parts->url, fmt::join(parts->headers, "\n")) : "";
+}
+
 HttpRequest::HttpRequest(const HttpTarget* target) : target_(target), easy_(curl_easy_init()) {
   FENCEPOST_CHECK(easy_ != nullptr, "curl_easy_init");
   SetCommonOptions();

@@ -46,6 +46,9 @@ struct HttpTarget {
   tl::expected<RequestParts, HandlerFailure> PartsOf(const HandlerCall& call,
                                                      std::optional<std::string> body,
                                                      Evaluator& evaluator) const;
+  // What a request for the record has outside its body, as a text; empty: it cannot be made, which
+  // PartsOf says. A batch has records of which it is the same.
+  [[nodiscard]] std::string SharedOf(const HandlerCall& call, Evaluator& evaluator) const;
 
  private:
   std::optional<Error> AddHeader(const std::string& name, const std::string& text);

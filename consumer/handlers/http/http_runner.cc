@@ -221,6 +221,7 @@ tl::expected<void, Error> HttpRunner::Start() {
   auto result = HttpResultRule::Make(options_);
   if (!result) return tl::unexpected(result.error());
   result_ = std::move(*result);
+  waiting_.ShareBy([this](const HandlerCall& call) { return target_.SharedOf(call, evaluator_); });
   loop_ = std::make_unique<CurlLoop>();
   if (!options_.auth.oauth.token_url.empty()) {
     auto oauth = OauthClient::Make(options_, target_.user_agent, loop_->multi());
@@ -259,16 +260,21 @@ tl::expected<RequestParts, HandlerFailure> HttpRunner::PartsOf(const HandlerCall
 // Calls that are bad records are answered, and leave the batch; the others are one request.
 tl::expected<RequestParts, HandlerFailure> HttpRunner::PartsOfBatch(CallBatch& calls) {
   HttpBatchText text(options_.batch_form);
+  RequestParts parts;
   std::erase_if(calls, [&](const HandlerCall& call) {
     auto refusal = result_.Refusal(call);
+    auto around = target_.PartsOf(call, std::nullopt, evaluator_);
+    if (!refusal && !around) refusal = std::move(around.error());
     if (!refusal) {
       auto body = body_.Of(call);
       refusal = body ? text.Add(call, *body) : std::move(body.error());
     }
+    if (!refusal) parts = std::move(*around);
     if (refusal) answered_({.id = call.id, .result = tl::unexpected(std::move(*refusal))});
     return refusal.has_value();
   });
-  return RequestParts{.url = {}, .headers = {}, .json = target_.json, .body = text.Take()};
+  parts.body = text.Take();
+  return parts;
 }
 
 void HttpRunner::StartWaiting() {

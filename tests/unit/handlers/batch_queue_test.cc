@@ -83,6 +83,21 @@ TEST_F(BatchQueueTest, TakesWhatWaitsWhereNothingLingers) {
   EXPECT_EQ(Out(), "1 2 3 4");
 }
 
+TEST_F(BatchQueueTest, PutsIntoOneBatchOnlyWhatSharesARequest) {
+  Make(3, Millis(20));
+  queue_->ShareBy([](const HandlerCall& call) { return call.id % 2 == 0 ? "even" : "odd"; });
+  AddAll(1, 5);
+  EXPECT_EQ(Out(), "1 3 5") << "full, before the others have lingered";
+  Pass(Millis(15));
+  AddAll(7, 7);
+  Pass(Millis(5));
+  EXPECT_EQ(Out(), "2 4");
+  EXPECT_EQ(queue_->Next(now_), now_ + Millis(15));
+  AddAll(8, 8);
+  queue_->Halve({{.id = 2}, {.id = 4}}, now_);
+  EXPECT_EQ(Out(), "2 | 4 | 8 | 7") << "those of a half go first, then one at a time";
+}
+
 TEST_F(BatchQueueTest, GivesACallThatGoesAloneAtOnceAndByItself) {
   Make(3, Millis(20));
   Add(1);
