@@ -44,7 +44,8 @@ struct FreeResult {
 // Escapes are on: a session of another mode would take them as they are.
 constexpr std::string_view kSession =
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
-    "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', autocommit = 1,"
+    "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', time_zone = "
+    "'+00:00', autocommit = 1,"
     " innodb_lock_wait_timeout = 5, transaction_isolation = 'READ-COMMITTED'";
 
 }  // namespace

@@ -107,7 +107,8 @@ class MysqlCatalogue final : public Catalogue {
         " CASE WHEN coalesce(character_set_name, 'binary') IN ('binary', 'ascii', 'utf8', "
         "'utf8mb3',"
         " 'utf8mb4') THEN character_octet_length ELSE 0 END,"
-        " numeric_precision, numeric_scale, is_nullable = 'NO', coalesce(collation_name, '')"
+        " numeric_precision, numeric_scale, is_nullable = 'NO', coalesce(collation_name, ''),"
+        " is_nullable = 'NO' AND extra LIKE '%auto_increment%'"
         " FROM information_schema.columns" +
         Where(schema, table) + " ORDER BY ordinal_position");
     if (!rows) return tl::unexpected(rows.error());
@@ -115,7 +116,7 @@ class MysqlCatalogue final : public Catalogue {
       const auto number = [&row](std::size_t at) {
         return row[at] ? std::optional(MysqlNumber<int>(row[at])) : std::nullopt;
       };
-      const MysqlColumn& column = columns.emplace_back(
+      MysqlColumn& column = columns.emplace_back(
           MysqlColumn{.name = row[0].value_or(""),
                       .declared = row[2].value_or(""),
                       .cell = MysqlCellType({.data_type = Lower(row[1].value_or("")),
@@ -125,6 +126,7 @@ class MysqlCatalogue final : public Catalogue {
                                              .precision = number(8),
                                              .scale = number(9),
                                              .digits = MysqlNumber<int>(row[5])})});
+      column.cell.replaces_null = row[12] == "1";
       const std::string collation = row[11].value_or("");
       const CellKind kind = column.cell.kind;
       const bool text =

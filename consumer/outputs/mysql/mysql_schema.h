@@ -58,8 +58,8 @@ class MysqlCells final : public CellTypes {
   [[nodiscard]] std::string_view Name(std::size_t column) const override {
     return (*columns_)[column].declared;
   }
-  [[nodiscard]] bool HoldsBytes(std::size_t column) const override {
-    return (*columns_)[column].cell.kind == CellKind::kBytes;
+  [[nodiscard]] const CellType* Type(std::size_t column) const override {
+    return &(*columns_)[column].cell;
   }
   tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                           std::string& text, std::size_t at) override {

@@ -68,9 +68,9 @@ class PgCells final : public CellTypes {
   [[nodiscard]] std::string_view Name(std::size_t column) const override {
     return (*columns_)[column].declared;
   }
-  [[nodiscard]] bool HoldsBytes(std::size_t column) const override {
+  [[nodiscard]] const CellType* Type(std::size_t column) const override {
     const PgColumn& to = (*columns_)[column];
-    return to.element.value_or(to.cell).kind == CellKind::kBytes;
+    return to.element ? &*to.element : &to.cell;
   }
   tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                           std::string& text, std::size_t at) override;

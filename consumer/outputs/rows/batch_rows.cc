@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/outputs/rows/cell_types.h"
 #include "consumer/outputs/rows/item_values.h"
 #include "consumer/outputs/rows/kept_values.h"
 #include "consumer/record/text.h"
@@ -26,6 +27,7 @@ tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t column, bool
   const std::size_t at = text_.size();
   auto found = evaluator_.Append(from.selector, text_);
   const std::string_view type = types_ == nullptr ? "" : types_->Name(column);
+  const CellType* const to = types_ == nullptr ? nullptr : types_->Type(column);
   if (!found || (!*found && must_stand)) {
     return tl::unexpected(
         About(column, type, found ? "a key cannot be null" : std::string_view(found.error())));
@@ -38,6 +40,8 @@ tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t column, bool
     if (auto fine = types_->Convert(column, evaluator_.type(), text_, at); !fine) {
       refused_ = OneLine(Cell(column, type) + " " + fine.error(), 1000);
     }
+  } else if (!*found && to != nullptr && to->replaces_null && !refused_) {
+    refused_ = OneLine(Cell(column, type) + " is null, and the column takes none", 1000);
   }
   cells_.push_back(
       {.at = at, .size = text_.size() - at, .null = omitted || !*found, .omitted = omitted});
@@ -50,7 +54,8 @@ bool BatchRows::IsOmitted(std::size_t column, bool found, std::size_t at) const 
   if (!found) return shape_.columns[column].selector.omits && evaluator_.absent();
   Conversion encoding = shape_.columns[column].conversion;
   if (encoding != Conversion::kBase64 && encoding != Conversion::kHex) {
-    const bool bytes = types_ != nullptr && types_->HoldsBytes(column);
+    const CellType* const to = types_ == nullptr ? nullptr : types_->Type(column);
+    const bool bytes = to != nullptr && to->kind == CellKind::kBytes;
     encoding = bytes ? Conversion::kBase64 : Conversion::kNone;
   }
   return IsKept(shape_.keep, evaluator_.type(), std::string_view(text_).substr(at), encoding);

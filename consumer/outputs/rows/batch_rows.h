@@ -23,12 +23,15 @@
 
 namespace fencepost::consumer {
 
+struct CellType;
+
 // What an output knows of its columns' types, by the place of the column in the shape.
 class CellTypes {
  public:
   virtual ~CellTypes() = default;
   virtual std::string_view Name(std::size_t column) const = 0;
-  virtual bool HoldsBytes(std::size_t /*column*/) const { return false; }
+  // nullptr: nothing is known of it. Of an array: its elements'.
+  virtual const CellType* Type(std::size_t /*column*/) const { return nullptr; }
   // As MakeCell (cell_types.h).
   virtual tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                                   std::string& text, std::size_t at) = 0;

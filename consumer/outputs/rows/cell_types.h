@@ -67,6 +67,8 @@ struct CellType {
   bool elements = false;  // `convert` is of each element of an array, which is kept as JSON
   CellKind bounds = CellKind::kDateTime;           // kRange
   IntervalField finest = IntervalField::kSeconds;  // kInterval: what it keeps
+  // It takes no null, and one would become a value of the table's own: the next number, the time.
+  bool replaces_null = false;
   // Why it takes no NUL, behind "has a NUL"; empty: it does.
   std::string_view no_nul{};
 };

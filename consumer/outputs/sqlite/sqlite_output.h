@@ -44,8 +44,8 @@ class SqliteCells final : public CellTypes {
   [[nodiscard]] std::string_view Name(std::size_t column) const override {
     return target_.types[column];
   }
-  [[nodiscard]] bool HoldsBytes(std::size_t column) const override {
-    return target_.cells[column].kind == CellKind::kBytes;
+  [[nodiscard]] const CellType* Type(std::size_t column) const override {
+    return &target_.cells[column];
   }
   tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                           std::string& text, std::size_t at) override;

@@ -100,7 +100,10 @@ class SqliteCatalogue final : public Catalogue {
         "SELECT name, type, hidden IN (2, 3), \"notnull\" AND dflt_value IS NULL"
         " AND NOT (pk AND upper(type) = 'INTEGER'), \"notnull\", (SELECT strict FROM "
         "pragma_table_list(?1)"
-        " WHERE schema = ?2) FROM pragma_table_xinfo(?1, ?2)");
+        // A rowid, or perhaps ON CONFLICT REPLACE.
+        " WHERE schema = ?2), \"notnull\" AND dflt_value IS NOT NULL OR pk AND upper(type) ="
+        " 'INTEGER' AND (SELECT max(pk) FROM pragma_table_xinfo(?1, ?2)) = 1"
+        " FROM pragma_table_xinfo(?1, ?2)");
     if (!columns) return tl::unexpected(columns.error());
     Bind(*columns, 1, table);
     Bind(*columns, 2, schema);
@@ -110,13 +113,15 @@ class SqliteCatalogue final : public Catalogue {
       if (!*more) break;
       const std::string type = Upper(SqliteText(row, 1));
       const std::string name(SqliteText(row, 0));
+      CellType cell = SqliteCellType(type, sqlite3_column_int(row, 5) != 0);
+      cell.replaces_null = sqlite3_column_int(row, 6) != 0;
       facts.columns.push_back({.name = name,
                                .type = type.empty() ? "of no type" : type,
                                .generated = sqlite3_column_int(row, 2) != 0,
                                .must_fill = sqlite3_column_int(row, 3) != 0,
                                .comparison = ComparisonOf(type),
-                               .cell = SqliteCellType(type, sqlite3_column_int(row, 5) != 0),
-                               .takes_null = sqlite3_column_int(row, 4) == 0,
+                               .cell = cell,
+                               .takes_null = sqlite3_column_int(row, 4) == 0 && !cell.replaces_null,
                                .folded_by = FoldedBy(schema, table, name)});
     }
     if (facts.columns.empty()) return std::nullopt;

@@ -80,10 +80,11 @@ class Table {
   std::string Write(const ValueRow& row, const std::string& type) {
     const std::string table = fmt::format("t{}", ++tables_);
     const bool strict = kind_ == Kind::kSqlite && type.ends_with(" strict");
-    session_->Exec(fmt::format("CREATE TABLE {} (id {}, v {} NULL){}", table,
+    const bool nulls = type.find("NOT NULL") == std::string::npos;
+    session_->Exec(fmt::format("CREATE TABLE {} (id {}, v {}{}){}", table,
                                kind_ == Kind::kSqlite ? "text" : "varchar(20)",
                                strict ? type.substr(0, type.size() - 7) : type,
-                               strict ? " STRICT" : ""));
+                               nulls ? " NULL" : "", strict ? " STRICT" : ""));
     const auto loaded = config::LoadText(File(row, table), "values.yaml", {});
     if (!loaded.options) return "! " + Findings(loaded);
     const auto output = Open(*loaded.options);
