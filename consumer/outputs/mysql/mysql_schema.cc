@@ -108,7 +108,7 @@ class MysqlCatalogue final : public Catalogue {
         "'utf8mb3',"
         " 'utf8mb4') THEN character_octet_length ELSE 0 END,"
         " numeric_precision, numeric_scale, is_nullable = 'NO', coalesce(collation_name, ''),"
-        " is_nullable = 'NO' AND extra LIKE '%auto_increment%'"
+        " is_nullable = 'NO' AND (data_type = 'timestamp' OR extra LIKE '%auto_increment%')"
         " FROM information_schema.columns" +
         Where(schema, table) + " ORDER BY ordinal_position");
     if (!rows) return tl::unexpected(rows.error());
