@@ -1,6 +1,7 @@
 #include "consumer/outputs/rows/cell_types.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -130,6 +131,7 @@ class Cell {
 
   // What `convert` says, but for times.
   Done Read() {
+    if (auto encoded = IsEncoded(); !encoded) return encoded;
     switch (from_.conversion) {
       case Conversion::kBase64:
       case Conversion::kHex:
@@ -154,14 +156,26 @@ class Cell {
         return {};
     }
   }
+  // Of JSON strings alone are bytes; and a decimal may be an object.
+  [[nodiscard]] Done IsEncoded() const {
+    constexpr std::array<std::string_view, 5> kWords{"a string", "a number", "a boolean",
+                                                     "an object", "an array"};
+    const Conversion how = from_.conversion;
+    const bool decimal = how == Conversion::kDecimal;
+    const bool encoded = decimal || how == Conversion::kBase64 || how == Conversion::kHex ||
+                         how == Conversion::kInt32 || how == Conversion::kInt64;
+    if (!encoded || !type_ || *type_ == JsonType::kString) return {};
+    if (decimal && *type_ == JsonType::kObject) return {};
+    return Problem(fmt::format(
+        "is {}, and `convert: {}` reads a string{}", kWords[static_cast<std::size_t>(*type_)],
+        WordOf(how), decimal && *type_ == JsonType::kNumber ? ": a number needs no convert" : ""));
+  }
   Done ReadDecimal() {
     Unscaled unscaled{.value = std::string(cell()), .scale = from_.scale};
     if (type_ == JsonType::kObject) {
       auto own = UnscaledOf(cell());
       if (!own) return Problem("is no object of scale and value");
       unscaled = std::move(*own);
-    } else if (type_ == JsonType::kNumber) {
-      return Problem("is a number, and `convert: decimal` reads base64: a number needs no convert");
     } else if (from_.scale < 0) {
       return Problem("is no object of scale and value; of a text, write decimal:SCALE");
     }
