@@ -160,6 +160,11 @@ class EffectsCheck : public Check {
   }
 
   [[nodiscard]] Checked HasOrder(const ColumnFacts& column, std::string_view as) const {
+    if (column.comparison == Comparison::kInexact) {
+      return Bad(fmt::format("{} is {}, in which a number such as 0.1 is not found again",
+                             InFull(column), column.type),
+                 fmt::format("{} needs an exact type, such as bigint or decimal", as));
+    }
     if (column.comparison != Comparison::kNone) return {};
     return Bad(fmt::format("{} is {}, which cannot be compared", InFull(column), column.type),
                fmt::format("{} needs a type with an order, such as bigint or timestamptz", as));

@@ -21,8 +21,9 @@ namespace fencepost::consumer {
 // How a column compares two numbers, or their texts.
 enum class Comparison : std::uint8_t {
   kValue,
-  kText,  // '9' is greater than '10'
-  kNone,  // its type has no order
+  kText,     // '9' is greater than '10'
+  kNone,     // its type has no order
+  kInexact,  // its values are equal to few numbers that are written
 };
 
 struct ColumnFacts {

@@ -135,7 +135,9 @@ class MysqlCatalogue final : public Catalogue {
                                .type = column.declared,
                                .generated = row[4] == "1",
                                .must_fill = row[3] == "1",
-                               .comparison = text ? Comparison::kText : Comparison::kValue,
+                               .comparison = text                 ? Comparison::kText
+                                             : column.cell.single ? Comparison::kInexact
+                                                                  : Comparison::kValue,
                                .cell = column.cell,
                                .takes_null = row[10] != "1",
                                .folded_by = collation.ends_with("_bin") ? "" : collation});
