@@ -53,6 +53,7 @@ bool BatchRows::IsOmitted(std::size_t column, bool found, std::size_t at) const 
   if (!shape_.MayOmit(column)) return false;
   if (!found) return shape_.columns[column].selector.omits && evaluator_.absent();
   Conversion encoding = shape_.columns[column].conversion;
+  if (encoding == Conversion::kDecimal) encoding = Conversion::kBase64;
   if (encoding != Conversion::kBase64 && encoding != Conversion::kHex) {
     const CellType* const to = types_ == nullptr ? nullptr : types_->Type(column);
     const bool bytes = to != nullptr && to->kind == CellKind::kBytes;
