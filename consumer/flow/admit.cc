@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "consumer/flow/flow.h"
+#include "consumer/record/dead_letter.h"
+#include "consumer/record/position_id.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
 
@@ -46,7 +48,13 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
   backpressure_.OnDelivered(partition);
   UpdateBytes(in);
   JoinChain(in);
-  const auto identified = identifier_->Identify(in.record, *in.where, in.identity);
+  auto identified = identifier_->Identify(in.record, *in.where, in.identity);
+  if (identified && IsOfAnotherLog(in)) {
+    identified = tl::unexpected(fmt::format(
+        "no record id: the header {} names a position of another record, or one that its log has "
+        "not come to: the topic was made again; `dlq replay --as-new-id` makes it a new record",
+        dead_letter_header::kRecordId));
+  }
   work_.Push(&in);
   if (!identified) {
     in.without_id = true;
@@ -59,6 +67,27 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
                      now);
   }
   Advance(now);
+}
+
+// A replay by position whose original would come after it, or is beyond the end that is known, or
+// is another record that is in flight: that one would be taken for done.
+bool Flow::IsOfAnotherLog(const InFlight& in) const {
+  if (in.identity.in_place || !options_.identity.ByPosition()) return false;
+  const auto id = ParsePositionId(in.identity.id);
+  if (!id || id->cluster != identifier_->cluster_id()) return false;
+  return std::ranges::any_of(partitions_, [&](const auto& entry) {
+    const Assignment& partition = *entry.second;
+    if (partition.where.topic != id->topic || partition.where.partition != id->partition) {
+      return false;
+    }
+    const auto slot = std::ranges::find(partition.slots, id->offset, &Assignment::Slot::offset);
+    if (slot != partition.slots.end() && slot->record != nullptr && slot->record != &in) {
+      const Record& there = slot->record->record;
+      return there.key != in.record.key || there.value != in.record.value;
+    }
+    if (&partition == in.assignment) return id->offset >= in.record.offset;
+    return partition.goal && id->offset >= std::max(partition.end, partition.position);
+  });
 }
 
 // Its attempts and its time go on from those of earlier owners. Of the time since its last failure

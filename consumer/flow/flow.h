@@ -154,6 +154,7 @@ class Flow : private RecordLocks::User {
   // admit.cc: delivered, identified, in its chain; or filtered.
   void PassBy(Assignment& partition, const Record& record, Now now);
   void Admit(Assignment& partition, Record record, Now now);
+  [[nodiscard]] bool IsOfAnotherLog(const InFlight& in) const;
   void JoinChain(InFlight& record);
   void TakeOver(InFlight& record, const FailedRecord& failed, Now now);
 

@@ -109,7 +109,9 @@ std::string LetterLine(const StoredLetter& letter, LetterEffect effect) {
                      Printable(letter.attempts),
                      letter.record_id.empty() ? "(none)" : Printable(letter.record_id, 600),
                      Printable(letter.origin.Text()), Printable(letter.error),
-                     effect == LetterEffect::kTaken ? "  [has taken effect since]" : "");
+                     effect == LetterEffect::kTaken       ? "  [has taken effect since]"
+                     : effect == LetterEffect::kOfAnother ? "  [its topic was made again]"
+                                                          : "");
 }
 
 std::string LetterText(const StoredLetter& letter, LetterEffect effect) {
@@ -128,6 +130,7 @@ std::string LetterText(const StoredLetter& letter, LetterEffect effect) {
   }
   text += fmt::format("  value       {}\n", ValueText(record.value));
   if (effect == LetterEffect::kTaken) text += "  effect      taken since\n";
+  if (effect == LetterEffect::kOfAnother) text += "  effect      its topic was made again\n";
   return text;
 }
 
@@ -148,7 +151,8 @@ nlohmann::json LetterJson(const StoredLetter& letter, LetterEffect effect, bool 
                            {"offset", letter.origin.offset}}},
                          {"error", JsonOf(letter.error)},
                          {"took_effect", nullptr}};
-  if (effect != LetterEffect::kUnknown) json["took_effect"] = effect == LetterEffect::kTaken;
+  const bool known = effect == LetterEffect::kNone || effect == LetterEffect::kTaken;
+  if (known) json["took_effect"] = effect == LetterEffect::kTaken;
   if (!letter.record_id.empty()) json["record_id"] = JsonOf(letter.record_id);
   if (!all) return json;
   json["pipeline"] = JsonOf(letter.pipeline);

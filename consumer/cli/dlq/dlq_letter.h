@@ -69,7 +69,12 @@ std::vector<consumer::HeaderView> OwnHeaders(const consumer::Record& record);
 
 // Whether something was written for its id, as the ledger says, or of the id that a replay as a new
 // record has.
-enum class LetterEffect : std::uint8_t { kNone, kTaken, kUnknown };
+enum class LetterEffect : std::uint8_t {
+  kNone,
+  kTaken,
+  kUnknown,
+  kOfAnother,  // its id is another record's: the topic was made again
+};
 
 // One line: position, failed at, class, attempts, id, where it came from, error, effect.
 std::string LetterLine(const StoredLetter& letter, LetterEffect effect);

@@ -52,13 +52,18 @@ std::string WhyItStays(const PipelineOptions& options, const LetterRequest& requ
   return Matches(request.filter, *met.letter) ? "" : "it is not among those that were asked for";
 }
 
-std::string WhyItMayBeNeeded(const std::string& id) {
+std::string WhyItMayBeNeeded(const std::string& id, LetterEffect effect) {
+  if (effect == LetterEffect::kTaken) return "";
+  if (effect == LetterEffect::kOfAnother) {
+    return fmt::format("the topic was made again, and id {} is another record's", Printable(id));
+  }
   return id.empty() ? "it has no record id, so nothing tells whether it took effect"
                     : fmt::format("id {} has not taken effect", Printable(id));
 }
 
 Error Blind(Error error) {
-  error.what = "the ledger cannot be asked, and without it nothing is deleted: " + error.what;
+  error.what =
+      "what took effect cannot be asked, and without that nothing is deleted: " + error.what;
   error.hint = "run it again when the database answers, or give --all";
   return error;
 }
@@ -82,8 +87,8 @@ tl::expected<Shares, Error> MakePlan(const PipelineOptions& options, LetterTopic
     if (!effects) return tl::unexpected(Blind(effects.error()));
     auto effect = effects->begin();
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (whys[i].empty() && ledger != nullptr && *effect++ != LetterEffect::kTaken) {
-        whys[i] = WhyItMayBeNeeded(batch[i].letter->record_id);
+      if (whys[i].empty() && ledger != nullptr) {
+        whys[i] = WhyItMayBeNeeded(batch[i].letter->record_id, *effect++);
       }
       plan[batch[i].at.where.partition].Add(batch[i].at.offset, whys[i]);
     }

@@ -8,6 +8,7 @@
 #include "consumer/cli/dlq/dlq_commands.h"
 #include "consumer/cli/dlq/dlq_decide.h"
 #include "consumer/cli/dlq/newer_changes.h"
+#include "consumer/cli/dlq/position_reuse.h"
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/ledger_view.h"
@@ -58,13 +59,18 @@ class Replayer {
       if (!found) return tl::unexpected(Blind(found.error()));
       rows = std::move(*found);
     }
+    const auto reused = FindReuse(options_, letters);
+    if (!reused) return tl::unexpected(Blind(reused.error()));
     std::vector<std::string> newer(letters.size());
     if (!request_.over_newer) {
       auto found = newer_.Find(letters);
       if (!found) return tl::unexpected(Blind(found.error()));
       newer = std::move(*found);
     }
-    for (std::size_t i = 0; i < letters.size(); ++i) TakeUp(letters[i], rows[i], newer[i]);
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+      const bool own = (*reused)[i].empty();
+      TakeUp(letters[i], own ? rows[i] : std::nullopt, (*reused)[i], newer[i]);
+    }
     return {};
   }
 
@@ -112,8 +118,14 @@ class Replayer {
   }
 
   void TakeUp(const StoredLetter& letter, const std::optional<consumer::LedgerEntry>& row,
-              const std::string& newer) {
+              const std::string& reused, const std::string& newer) {
     ReplayDecision decision = Decide(letter, options_, request_.as_new_id, row);
+    if (decision.replay && !reused.empty() && !request_.as_new_id) {
+      decision = {.replay = false,
+                  .why = fmt::format("its topic was made again: {}; --as-new-id replays it as a "
+                                     "new record",
+                                     reused)};
+    }
     if (decision.replay && !newer.empty()) decision = {.replay = false, .why = newer};
     const std::string at = letter.at().Text();
     if (!decision.replay) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "consumer/cli/dlq/dlq_decide.h"
+#include "consumer/cli/dlq/position_reuse.h"
 #include "consumer/cli/shared/ledger_view.h"
 
 namespace fencepost::cli {
@@ -103,14 +104,19 @@ tl::expected<std::vector<LetterEffect>, Error> EffectsOf(const consumer::Pipelin
     if (!letter.record_id.empty() && letter.error_class != kIdConflict) add(letter.record_id);
     if (options.identity.accept_replay_ids) add(NewReplayId(letter));
   }
-  return ledger.Lookup(ids, kOneLookupLimit).map([&](const LedgerView::Rows& rows) {
-    std::vector<LetterEffect> effects(letters.size(), LetterEffect::kNone);
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      const bool taken = rows[i] && rows[i]->token != locking::Token();
-      if (taken) effects[letter_of[i]] = LetterEffect::kTaken;
-    }
-    return effects;
-  });
+  const auto rows = ledger.Lookup(ids, kOneLookupLimit);
+  if (!rows) return tl::unexpected(rows.error());
+  const auto reused = FindReuse(options, letters);
+  if (!reused) return tl::unexpected(reused.error());
+  std::vector<LetterEffect> effects(letters.size(), LetterEffect::kNone);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const bool taken = (*rows)[i] && (*rows)[i]->token != locking::Token();
+    if (taken) effects[letter_of[i]] = LetterEffect::kTaken;
+  }
+  for (std::size_t i = 0; i < letters.size(); ++i) {
+    if (!(*reused)[i].empty()) effects[i] = LetterEffect::kOfAnother;
+  }
+  return effects;
 }
 
 }  // namespace fencepost::cli

@@ -65,7 +65,7 @@ class LetterTopic {
 
 // Which letters have taken effect since, by the ledger: one answer a letter, in their order. The id
 // of a conflict is another record's: of those only a replay as a new record counts. Error: the
-// ledger cannot be asked.
+// ledger or Kafka cannot be asked.
 tl::expected<std::vector<LetterEffect>, Error> EffectsOf(const consumer::PipelineOptions& options,
                                                          LedgerView& ledger,
                                                          const std::vector<StoredLetter>& letters);

@@ -296,6 +296,32 @@ TEST_F(Dlq, ARecordThatDiedIsFixedReplayedAndTakesEffectOnce) {
   EXPECT_THAT(Records(), SizeIs(3));
 }
 
+TEST_F(Dlq, ALetterOfATopicThatWasMadeAgainHasTheIdOfAnotherRecord) {
+  PipelineText text = ToolsText();
+  text.record_id = "position";
+  std::string yaml = text.Yaml();
+  yaml.insert(yaml.find("  start_from:"), "  accept_replay_ids: true\n");
+  Use(yaml);
+  Send(0, Orders::Value(1));
+  Send(0, R"({"order_id":"o-2","amount":-5})");  // the table refuses it
+  RunWorker();
+  EXPECT_THAT(Call("replay").output, HasSubstr("1 would be replayed, 0 refused"));
+
+  Kafka().admin().DeleteTopic(name_);
+  Kafka().CreateTopic(name_, 1);
+  EXPECT_THAT(Call("replay").output,
+              HasSubstr("/0/0: its topic was made again: the log of " + name_ +
+                        "/0 ends before it; --as-new-id replays it as a new record\n"));
+  Send(0, Orders::Value(1));
+  Send(0, Orders::Value(2));
+  EXPECT_THAT(Call("list").output, HasSubstr("  [its topic was made again]\n"));
+  EXPECT_THAT(Call("replay").output,
+              AllOf(HasSubstr("its topic was made again: " + name_ + "/0/1 is another record"),
+                    HasSubstr("0 would be replayed, 1 refused")));
+  EXPECT_THAT(Call("purge").output, HasSubstr("offset 0 stays: the topic was made again"));
+  EXPECT_THAT(Call("replay", {"--as-new-id"}).output, HasSubstr("1 would be replayed"));
+}
+
 TEST_F(Dlq, AnIdConflictIsReplayedOnlyAsANewId) {
   std::string yaml = ToolsText().Yaml();
   yaml.insert(yaml.find("  start_from:"), "  accept_replay_ids: true\n");

@@ -9,6 +9,7 @@
 namespace fencepost::consumer {
 namespace {
 
+using ::testing::HasSubstr;
 using State = locking::NodeModel::State;
 
 const HandlerFailure kRefused{
@@ -231,6 +232,39 @@ TEST_F(DeadLetteringByPosition, ThatIsReadAgainIsSkippedAndItsReplayIsProcessedO
   EXPECT_EQ(next.Watermark(0), 1);
   next.DeliverReplay(0, "cluster/t/0/0");
   EXPECT_EQ(next.Calls(), "cluster/t/0/0");
+}
+
+TEST_F(DeadLetteringByPosition, IsAReplayOfAPositionOfAnotherLog) {
+  worker.Assign(1);
+  const auto is_bad = [this](const std::string& id) {
+    worker.DeliverReplay(0, id);
+    const bool bad = worker.Letters() == ":bad_record";
+    if (bad) {
+      EXPECT_THAT(worker.letters[0].error, HasSubstr("a position of another record"));
+    }
+    worker.Acknowledge();
+    worker.HandleAll();
+    worker.WriteAll();
+    return bad;
+  };
+  EXPECT_TRUE(is_bad("cluster/t/0/0")) << "its own";
+  EXPECT_TRUE(is_bad("cluster/t/0/9")) << "one to come";
+  EXPECT_FALSE(is_bad("cluster/t/0/1"));
+  EXPECT_FALSE(is_bad("elsewhere/t/0/9")) << "the log of another cluster";
+  EXPECT_FALSE(is_bad("cluster/t/1/9")) << "its end is not known";
+  worker.End(1, 3);
+  EXPECT_TRUE(is_bad("cluster/t/1/3"));
+  EXPECT_FALSE(is_bad("cluster/t/1/2"));
+  worker.Deliver(1, {"x"});
+  EXPECT_FALSE(is_bad("cluster/t/1/3")) << "it was read since";
+  EXPECT_FALSE(is_bad("cluster/t/2/0")) << "of another worker";
+}
+
+TEST_F(DeadLetteringByPosition, IsAReplayOfAPositionWhereAnotherRecordIsInFlight) {
+  worker.Assign(1);
+  worker.Deliver(1, {"x=new"});
+  worker.DeliverReplay(0, "cluster/t/1/0");
+  EXPECT_EQ(worker.Letters(), ":bad_record");
 }
 
 // --- no output -----------------------------------------------------------------------------------
