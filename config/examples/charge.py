@@ -28,12 +28,14 @@ def post(record, body):
         raise fencepost.Retry(f"no answer: {error.reason}", class_="connection") from error
 
 
-@fencepost.handler
+@fencepost.handler(heartbeat_for=90)  # a batch of 20 one after the other, up to 4 s each
 def charge(record):
     payment = record.value
+    if not isinstance(payment, dict):
+        raise fencepost.Reject("no payment", class_="no_payment")
     if payment.get("status") == "cancelled":
         raise fencepost.Skip
-    if not isinstance(payment.get("cents"), int):
+    if type(payment.get("cents")) is not int:  # True is an int to isinstance
         raise fencepost.Reject("a payment without cents", class_="no_amount")
     if payment["cents"] == 0:
         return {**payment, "charge_id": None, "status": "free"}

@@ -6,14 +6,18 @@ import pytest
 
 
 class Bank:
-    """In the service's place. Like it, it charges an id once."""
+    """In the service's place. Like it, it charges an id once, and refuses a stale token."""
 
     def __init__(self, effects):
         self.effects = effects
         self.answers = {}
+        self.highest = {}
 
     def post(self, record, body):
+        highest = self.highest[record.id] = max(record.token, self.highest.get(record.id, 0))
         if record.id not in self.answers:
+            if record.token < highest:
+                raise fencepost.Retry("a stale token", class_="409")
             self.effects.note(record.id, record.token)
             self.answers[record.id] = {"charge_id": f"ch-{record.id}", "status": "paid"}
         return self.answers[record.id]
@@ -54,9 +58,16 @@ def test_a_service_that_fails_is_asked_again(bank, fencepost_handler, monkeypatc
     assert answers["p-1"].value["status"] == "paid"
 
 
-def test_a_payment_without_an_amount_is_rejected(fencepost_handler):
-    answer = fencepost_handler(charge.charge).call({"payment_id": "p-1"})
-    assert (answer.error_class, answer.retry) == ("no_amount", False)
+def test_what_is_no_payment_is_rejected(fencepost_handler):
+    call = fencepost_handler(charge.charge).call
+    for value in ({"payment_id": "p-1"}, {"cents": "5"}, {"cents": True}):
+        assert (call(value).error_class, call(value).retry) == ("no_amount", False)
+    for value in (None, [], "text"):
+        assert (call(value).error_class, call(value).retry) == ("no_payment", False)
+
+
+def test_a_cancelled_payment_is_skipped(fencepost_handler):
+    assert fencepost_handler(charge.charge).call({"status": "cancelled"}).values == []
 
 
 def test_the_program_runs_and_ends(fencepost_process):

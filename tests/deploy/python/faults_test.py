@@ -1,8 +1,10 @@
 """The stand-in for a worker that tests of handlers use."""
 
+import tempfile
+import textwrap
 import unittest
 
-from support.python_module import testing
+from support.python_module import FOLDER, testing
 
 import fencepost
 
@@ -72,6 +74,56 @@ class BadDay(unittest.TestCase):
         for ids, message in (["a"], "'b'.*which nobody"), (["a", "b", "c"], "no effect of .'c'"):
             self.assertRaisesRegex(AssertionError, message, effects.assert_once, ids)
 
+    def test_a_token_is_never_lower_than_one_before(self):
+        tokens = []
+
+        @fencepost.handler
+        def charge(record):
+            tokens.append(record.token)
+
+        worker = testing.InProcess(charge)
+        worker.call(token=50)
+        worker.call()
+        worker.bad_day([{"token": 60}])
+        self.assertEqual(tokens, [50, 51, 60, 61, 62, 60])
+
+    def test_the_records_of_a_batch_that_died_are_tried_alone(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write(textwrap.dedent("""\
+                import os, fencepost
+                @fencepost.batch_handler
+                def charge(records):
+                    if any(record.value == "deadly" for record in records):
+                        os._exit(1)
+                    return [len(records) for _ in records]
+                fencepost.run(charge)
+            """))
+            program.flush()
+            worker = testing.Process(program.name, batch=3, env={"PYTHONPATH": str(FOLDER)})
+            self.addCleanup(worker.close)
+            answers = worker.calls([{}, {"value": "deadly"}, {}])
+            self.assertEqual([one.values for one in answers], [[1], [], [1]])
+            self.assertEqual([one.error_class for one in answers], [None, "exec", None])
+
+    def test_bytes_come_as_the_worker_gives_them(self):
+        @fencepost.handler
+        def show(record):
+            return repr([record.value, record.key, record.headers])
+
+        worker = testing.InProcess(show)
+        for given in (b"\xff", b"text", "text"):
+            seen = given if given == b"\xff" else "text"
+            answer = worker.call(given, key=given, headers={"a": given, "b": None})
+            self.assertIn(answer.value, (repr([seen, seen, {"a": seen, "b": None}]),
+                                         repr([seen, seen, {"b": None, "a": seen}])))  # fmt: skip
+
+    def test_no_row_is_an_empty_list(self):
+        @fencepost.handler
+        def skip(record):
+            raise fencepost.Skip
+
+        self.assertEqual(testing.InProcess(skip).call().values, [])
+
     def test_what_breaks_the_protocol_fails_the_test(self):
         replies = {
             "hello": "what is no reply goes to stderr",
@@ -80,6 +132,13 @@ class BadDay(unittest.TestCase):
             '{"record_id": "a", "value": 1, "error": "x"}': "a reply has one of",
             '{"error": "x", "class": "Two words"}': "no class of a failure",
             '{"error": "x", "retry": "no"}': "retry is neither",
+            '{"error": 5}': "error is no text",
+            '{"error": "x", "class": "cancelled"}': "no class of a failure",
+            '{"value_text": 5}': "value_text is no text",
+            '{"values": 5}': "values is no list",
+            '{"value": {"a": 1, "a": 2}}': "a name twice",
+            '{"value": NaN}': "NaN is not JSON",
+            '{"value": ' + "[" * 201 + "]" * 201 + "}": "deeper than 200 levels",
         }
         for reply, message in replies.items():
             program = testing.Process(["sh", "-c", 'read -r line; printf "%s\\n" "$0"', reply])

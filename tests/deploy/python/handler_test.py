@@ -30,6 +30,10 @@ def request(record_id="r", **fields) -> dict:
                         {"value": None}), **fields}  # fmt: skip
 
 
+def nested(levels: int):
+    return [nested(levels - 1)] if levels else 1
+
+
 def batch(*records: dict) -> str:
     return json.dumps({"batch": records})
 
@@ -37,7 +41,7 @@ def batch(*records: dict) -> str:
 class Handler:
     """A program in a folder of its own."""
 
-    def __init__(self, test: unittest.TestCase, body: str):
+    def __init__(self, test: unittest.TestCase, body: str, **env: str):
         folder = tempfile.TemporaryDirectory()
         test.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
@@ -48,7 +52,7 @@ class Handler:
             self.process = subprocess.Popen(
                 [sys.executable, self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=errors, text=True, cwd=folder.name,
-                env={**os.environ, "PYTHONPATH": str(FOLDER)})  # fmt: skip
+                env={**os.environ, "PYTHONPATH": str(FOLDER), "FENCEPOST_PIPELINE": "p", **env})  # fmt: skip
         test.addCleanup(self.process.__exit__, None, None, None)
         test.addCleanup(self.process.kill)
 
@@ -83,9 +87,34 @@ class Results(unittest.TestCase):
              {"error": "busy", "class": "503", "retry": True}),
             ('throw(fencepost.Reject("no"))', {"error": "no", "retry": False}),
             ("throw(fencepost.Reject)", {"error": "rejected", "retry": False}),
-            ('throw(fencepost.Retry("x", class_="Not a word"))',
-             {"error": "ValueError: class_ is a word of a-z and _, or an HTTP status: "
-                       "not 'Not a word'"}),
+            ('throw(fencepost.Reject("x", class_=402))',
+             {"error": "x", "class": "402", "retry": False}),
+            ('throw(fencepost.Reject("x", class_=http.HTTPStatus.CONFLICT))',
+             {"error": "x", "class": "409", "retry": False}),
+            ('throw(fencepost.Reject("x", class_="Not a word"))', {"error": "x", "retry": False}),
+            ('throw(fencepost.Reject("x", class_="cancelled"))', {"error": "x", "retry": False}),
+            ('throw(fencepost.Reject("x", class_=True))', {"error": "x", "retry": False}),
+            ("throw(Plain(1))", {"error": "1", "retry": False}),
+            ("throw(OfAClass)", {"error": "rejected", "class": "worn", "retry": False}),
+            ("throw(Dumb())", {"error": "<exception str() failed>", "retry": False}),
+            ("NotMade", {"error": "ValueError: not made"}),
+            ("throw(asyncio.CancelledError())", {"error": "asyncio.exceptions.CancelledError"}),
+            ("group(fencepost.Skip())", {"values": []}),
+            ("group(group(fencepost.Reject()))", {"error": "rejected", "retry": False}),
+            ("later(5)", {"value": 5}),
+            ("later(fencepost.Skip())", {"values": []}),
+            ("fencepost.text(5)", {"error": "TypeError: text() takes a str, not a int"}),
+            ('{1: 2, "1": 3}', {"error": "ValueError: an object has a name twice"}),
+            ('[{None: 2, "null": 3}]', {"error": "ValueError: an object has a name twice"}),
+            ('{1: 2, "a": 3}', {"value": {"1": 2, "a": 3}}),
+            ("nested(200)", {"value": nested(200)}),
+            ("fencepost.values(nested(200))", {"values": [nested(200)]}),
+            ("nested(201)", {"error": "ValueError: it is nested deeper than 200 levels"}),
+            ("fencepost.values(nested(201))",
+             {"error": "ValueError: it is nested deeper than 200 levels"}),
+            ('fencepost.Number("1.50")', {"value": 1.5}),
+            ('fencepost.Number("1_0")', {"error": "ValueError: '1_0' is no number of JSON"}),
+            ('fencepost.Number("nan")', {"error": "ValueError: 'nan' is no number of JSON"}),
             ('throw(ValueError("two\\nlines"))', {"error": "ValueError: two lines"}),
             ("throw(KeyError)", {"error": "KeyError"}),
             ('json.loads("{")',
@@ -104,9 +133,26 @@ class Results(unittest.TestCase):
         ]  # fmt: skip
         results = "\n".join(f"    lambda: {result}," for result, _ in table)
         handler = Handler(self, f"""\
-import decimal, json
+import asyncio, decimal, http, json
 def throw(error):
     raise error
+def group(error):
+    return getattr(__builtins__, "ExceptionGroup", lambda _, errors: errors[0])("", [error])
+async def later(result):
+    return result
+def nested(levels):
+    return [nested(levels - 1)] if levels else 1
+class Plain(fencepost.Reject):
+    def __init__(self, number):
+        Exception.__init__(self, number)
+class OfAClass(fencepost.Reject):
+    class_ = "worn"
+class Dumb(fencepost.Reject):
+    def __str__(self):
+        raise ValueError
+class NotMade(Exception):
+    def __init__(self):
+        raise ValueError("not made")
 RESULTS = [
 {results}
 ]
@@ -129,7 +175,7 @@ def charge(record):
             def charge(record):
                 return {"kept": [record.value], "as_float": record.value * 2}
         """)  # fmt: skip
-        for number in ("0.1", "1.50", "12345678901234567.123456789012", "1E+2", "1e400", "-0.0",
+        for number in ("0.1", "1.50", "-0", "-0e1", "12345678901234567.123456789012", "1E+2", "1e400", "-0.0",
                        "123456789012345678901", "7" * 5000):  # fmt: skip
             with self.subTest(number=number[:40]):
                 line = json.dumps(request(value=0)).replace('"value": 0', f'"value": {number}')
@@ -148,6 +194,12 @@ def charge(record):
                       "7" * 5000):  # fmt: skip
             handler.send(json.dumps(request(value=0)).replace('"value": 0', f'"value": {value}'))
             self.assertEqual(handler.line(), '{"record_id":"r","value":' + value + "}")
+
+    def test_a_number_with_digits_of_its_own_slows_its_own_value_alone(self):
+        from fencepost import _json
+
+        self.assertTrue(_json.check({"a": [_json.parse("1.50")]}))
+        self.assertFalse(_json.check({"a": [_json.parse("1.5")]}))
 
     def test_a_record_has_what_the_worker_gives(self):
         handler = Handler(self, """\
@@ -237,7 +289,120 @@ class Batches(unittest.TestCase):
                                          {"record_id": "2", "value": "2"}])  # fmt: skip
 
 
+    def test_a_record_that_a_batch_raises_for_is_found_alone(self):
+        for form in ("def", "async def"):
+            handler = Handler(self, f"""\
+                calls = []
+                @fencepost.batch_handler
+                {form} charge(records):
+                    calls.append([record.id for record in records])
+                    for record in records:
+                        if record.value:
+                            raise getattr(fencepost, record.value)
+                    return [list(calls)] * len(records)
+            """)  # fmt: skip
+            for error, reply in (("Skip", {"values": []}),
+                                 ("Reject", {"error": "rejected", "retry": False})):  # fmt: skip
+                said = handler.said(batch(request("a"), request("b", value=error), request("c")))
+                first, bad, last = said["batch"]
+                with self.subTest(form=form, error=error):
+                    self.assertEqual({**bad, "record_id": "b"}, {"record_id": "b", **reply})
+                    self.assertEqual(first["value"][-2:], [["a", "b", "c"], ["a"]])
+                    self.assertEqual(last["value"][-2:], [["b"], ["c"]])
+            handler.end()
+            self.assertEqual(handler.errors.read_text(), "", "all were meant")
+
+    def test_a_call_that_raises_at_once_is_its_records_failure(self):
+        handler = Handler(self, """\
+            import functools
+            async def later(record):
+                return 1
+            @fencepost.handler
+            def charge(record):
+                if record.id == "bad":
+                    raise fencepost.Reject
+                return later(record)
+        """)  # fmt: skip
+        said = handler.said(batch(request("a"), request("bad")))
+        self.assertEqual(said["batch"],
+                         [{"record_id": "a", "value": 1},
+                          {"record_id": "bad", "error": "rejected", "retry": False}])  # fmt: skip
+
+    def test_a_semaphore_of_the_module_can_be_awaited(self):
+        handler = Handler(self, """\
+            import asyncio
+            room = asyncio.Semaphore(1)
+            @fencepost.handler
+            async def charge(record):
+                async with room:
+                    await asyncio.sleep(0)
+                    return 1
+        """)  # fmt: skip
+        said = handler.said(batch(request("a"), request("b")))
+        self.assertEqual([one.get("value") for one in said["batch"]], [1, 1], said)
+        self.assertEqual(handler.end(), 0)
+
+
 class Outside(unittest.TestCase):
+    def test_what_a_module_prints_goes_to_stderr_once_it_has_imported_fencepost(self):
+        for env in ({"PYTHONUNBUFFERED": "1"}, {"PYTHONUNBUFFERED": ""}):
+            handler = Handler(self, """\
+                import os, subprocess, sys
+                print("printed")
+                subprocess.run(["sh", "-c", "echo by a child; cat"], check=True)
+                @fencepost.handler
+                def charge(record):
+                    code = "import fencepost; print(input())"
+                    done = subprocess.run([sys.executable, "-c", code], input="of a child",
+                                          stdout=subprocess.PIPE, text=True)
+                    return done.stdout
+            """, **env)  # fmt: skip
+            self.assertEqual(handler.said(json.dumps(request())),
+                             {"record_id": "r", "value": "of a child\n"})  # fmt: skip
+            self.assertEqual(handler.end(), 0)
+            self.assertEqual(handler.errors.read_text(), "printed\nby a child\n")
+
+    def test_a_forked_child_ends_by_sigterm_and_says_nothing_to_the_worker(self):
+        handler = Handler(self, """\
+            import os, signal
+            @fencepost.handler
+            def charge(record):
+                ready, tell = os.pipe()
+                child = os.fork()
+                if child == 0:
+                    fencepost.heartbeat()
+                    if record.id == "returns":
+                        return "of the child"
+                    os.write(tell, b"1")
+                    while True:
+                        signal.pause()
+                os.close(tell)
+                os.read(ready, 1)
+                os.kill(child, signal.SIGTERM)
+                status = os.waitpid(child, 0)[1]
+                return os.WTERMSIG(status) if os.WIFSIGNALED(status) else "ended"
+        """)  # fmt: skip
+        self.assertEqual(handler.said(json.dumps(request())), {"record_id": "r", "value": 15})
+        said = handler.said(json.dumps(request("returns")))
+        self.assertIn(said["value"], (15, "ended"))
+        self.assertEqual(handler.end(), 0)
+        self.assertEqual(handler.process.stdout.read(), "")
+
+    def test_a_reply_does_not_depend_on_stderr(self):
+        handler = Handler(self, """\
+            import os, sys
+            @fencepost.handler
+            def charge(record):
+                if record.id == "a":
+                    os.close(2)
+                if record.id == "none":
+                    sys.stderr = None
+                raise {"b": fencepost.Reject("no", class_="Not a word")}.get(record.id, KeyError)
+        """)  # fmt: skip
+        self.assertEqual(handler.said(json.dumps(request("a")))["error"], "KeyError")
+        self.assertEqual(handler.said(json.dumps(request("b")))["retry"], False)
+        self.assertEqual(handler.said(json.dumps(request("none")))["error"], "KeyError")
+
     def test_what_is_printed_goes_to_stderr_and_stdin_is_empty(self):
         handler = Handler(self, """\
             import os, subprocess, sys

@@ -41,7 +41,7 @@ class Installed(unittest.TestCase):
         self.assertTrue((self.site / "fencepost/py.typed").exists())
 
     def test_the_tests_of_the_example_pass_and_find_a_service_that_charges_twice(self):
-        self.assertIn("5 passed", self.pytest("test_charge.py").stdout)
+        self.assertIn("6 passed", self.pytest("test_charge.py").stdout)
         test = (self.folder / "test_charge.py").read_text()
         forgets = self.folder / "test_forgets.py"
         forgets.write_text(test.replace("if record.id not in self.answers:", "if True:"))
@@ -77,6 +77,28 @@ class Installed(unittest.TestCase):
                 server.shutdown()
         """))
         self.assertIn("1 passed", self.pytest("test_killed.py").stdout)
+
+    def test_a_program_is_relative_to_the_tests_folder(self):
+        tests = self.folder / "tests"
+        tests.mkdir()
+        (tests / "double.py").write_text(textwrap.dedent("""\
+            import sys, fencepost
+            @fencepost.handler
+            def double(record):
+                record.heartbeat()
+                return [2 * record.value, *sys.argv[1:]]
+            fencepost.run(double)
+        """))
+        (tests / "test_double.py").write_text(textwrap.dedent("""\
+            import pathlib, sys
+            def test_it(fencepost_process):
+                program = fencepost_process("double.py")
+                assert program.call(4).value == [8]
+                assert program.heartbeats == 1
+                path = pathlib.Path(__file__).parent / "double.py"
+                assert fencepost_process([sys.executable, path, "x"]).call(4).value == [8, "x"]
+        """))
+        self.assertIn("1 passed", self.pytest("tests/test_double.py").stdout)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ that is retried.
 
 from ._calls import batch_handler, handler, heartbeat
 from ._json import Number
-from ._process import run
+from ._process import run, take_pipes_of_worker
 from ._record import Record
 from ._results import Reject, Result, Retry, Skip, text, values
 
@@ -34,3 +34,5 @@ __all__ = [
     "text",
     "values",
 ]
+
+take_pipes_of_worker()

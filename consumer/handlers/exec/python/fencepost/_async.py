@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Awaitable, Callable
+import inspect
+import sys
+from typing import Any
 
-from ._record import Record
+from ._results import ENDS
 
 
 class Loop:
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        # Before 3.10 a Semaphore that a module made belongs to the thread's own loop.
+        self._shared = sys.version_info < (3, 10)
+        self._loop = asyncio.get_event_loop() if self._shared else asyncio.new_event_loop()
 
-    def each(
-        self, function: Callable[[Record], Awaitable[Any]], records: list[Record]
-    ) -> list[Any]:
-        """What the records' calls, side by side, return or raise."""
-        return self._loop.run_until_complete(_gather(function, records))
-
-    def all(self, function: Callable[[list[Record]], Awaitable[Any]], records: list[Record]) -> Any:
-        (result,) = self._loop.run_until_complete(_gather(function, [records]))
-        if isinstance(result, BaseException):
-            raise result if isinstance(result, Exception) else RuntimeError(repr(result))
-        return result
+    def finish(self, made: list[Any]) -> list[Any]:
+        """With what the awaitables among them return or raise, side by side."""
+        return self._loop.run_until_complete(_gather(made))
 
     def close(self) -> None:
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
+        if not self._shared:
+            self._loop.close()
 
 
-async def _gather(function: Callable[[Any], Awaitable[Any]], calls: list[Any]) -> list[Any]:
-    return await asyncio.gather(*map(function, calls), return_exceptions=True)
+async def _gather(made: list[Any]) -> list[Any]:
+    return await asyncio.gather(*map(_finished, made))
+
+
+async def _finished(made: Any) -> Any:
+    if not inspect.isawaitable(made):
+        return made
+    try:
+        return await made
+    except ENDS:
+        raise
+    except BaseException as error:  # a CancelledError is no Exception
+        return error

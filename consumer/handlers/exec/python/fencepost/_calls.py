@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple, Optional, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, TypeVar, overload
 
-from ._json import dump, parse
+from ._json import MOST_LEVELS, check, dump, parse
 from ._record import Record
-from ._results import reply, unexpected
+from ._results import ENDS, meant, reply, say, unexpected
 
 if TYPE_CHECKING:
     from ._async import Loop
@@ -51,7 +51,8 @@ def batch_handler(function: _Many) -> _Many: ...
 def batch_handler(*, heartbeat_for: Optional[float] = None) -> Callable[[_Many], _Many]: ...
 def batch_handler(function: Any = None, *, heartbeat_for: Optional[float] = None) -> Any:
     """A function of a list of Records that returns as many results, in their order. A result may be
-    an exception: the failure of that record alone. What the function raises is the failure of all.
+    an exception: the failure of that record alone. Where the function raises, it is called again for
+    each record alone.
     """
     decorate = _decorator(Settings(True, heartbeat_for))
     return decorate if function is None else decorate(function)
@@ -85,9 +86,7 @@ class Calls:
         self._function = function
         self._loop: Optional[Loop] = None
         if inspect.iscoroutinefunction(function):
-            from ._async import Loop  # others start without asyncio
-
-            self._loop = Loop()
+            self._get_loop()  # now, and not in the first call
         self._results = self._of_all if settings.batch else self._of_each
 
     def close(self) -> None:
@@ -102,54 +101,81 @@ class Calls:
             records = [Record(request)] if batch is None else [Record(one) for one in batch]
         except (ValueError, AttributeError, TypeError) as error:
             raise NoRequest(str(error)) from None
-        replies = []
-        last: Any = None
-        for record, result in zip(records, self._results(records)):
-            if unexpected(result) and result is not last:
-                traceback.print_exception(type(result), result, result.__traceback__)
-                last = result
-            replies.append(reply(record.id, result))
+        self._shown = ""
+        self._exact = False
+        replies = [self._reply(*one) for one in zip(records, self._results(records))]
         try:
-            return dump(replies[0] if batch is None else {"batch": replies}).encode()
+            return dump(replies[0] if batch is None else {"batch": replies}, self._exact).encode()
         except Exception:
-            each = [_encodable(one) for one in replies]
-            return (each[0] if batch is None else '{"batch":[' + ",".join(each) + "]}").encode()
+            each = [self._alone(one) for one in replies]
+            return each[0] if batch is None else b'{"batch":[' + b",".join(each) + b"]}"
 
-    def _of_each(self, records: list[Record]) -> Iterable[Any]:
-        function = self._function
-        if self._loop is not None:
-            return self._loop.each(function, records)
-        results = []
-        for record in records:
-            try:
-                results.append(function(record))
-            except Exception as error:
-                results.append(error)
-        return results
-
-    def _of_all(self, records: list[Record]) -> Iterable[Any]:
+    def _reply(self, record: Record, result: Any) -> dict[str, Any]:
+        """Whatever fails here is the record's failure."""
         try:
-            if self._loop is not None:
-                results = self._loop.all(self._function, records)
-            else:
-                results = self._function(records)
-            if isinstance(results, (str, bytes, dict)):
-                kind = type(results).__name__
-                raise TypeError(f"the results of a batch are a list, not a {kind}")
-            results = list(results)
-            if len(results) != len(records):
-                raise ValueError(f"{len(results)} results for {len(records)} records")
+            result = meant(result)
+            if unexpected(result):
+                self._show(result)
+            made = reply(record.id, result)
+            if check(made, MOST_LEVELS + (2 if "values" in made else 1)):
+                self._exact = True
+            return made
         except Exception as error:
+            self._show(error)
+            return reply(record.id, error)
+
+    def _alone(self, made: dict[str, Any]) -> bytes:
+        """So is a value that has no JSON."""
+        try:
+            return dump(made, self._exact).encode()
+        except Exception as error:
+            self._show(error)
+            return dump(reply(made["record_id"], error), False).encode()
+
+    def _show(self, error: BaseException) -> None:
+        """An error of many records once."""
+        shown = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        if shown != self._shown:
+            say(shown)
+        self._shown = shown
+
+    def _of_each(self, records: list[Record]) -> list[Any]:
+        return self._finish([_call(self._function, record) for record in records])
+
+    def _of_all(self, records: list[Record]) -> list[Any]:
+        (results,) = self._finish([_call(self._function, records)])
+        if isinstance(results, (str, bytes, dict)):
+            kind = type(results).__name__
+            results = [TypeError(f"the results of a batch are a list, not a {kind}")] * len(records)
+        elif not isinstance(results, BaseException):
+            results = _call(list, results)
+        if isinstance(results, BaseException):
+            if len(records) == 1:
+                return [results]
+            if unexpected(results):
+                self._show(results)
+            return [result for record in records for result in self._of_all([record])]
+        if len(results) != len(records):
+            error = ValueError(f"{len(results)} results for {len(records)} records")
             return [error] * len(records)
-        return results
+        return list(results)
+
+    def _finish(self, made: list[Any]) -> list[Any]:
+        return self._get_loop().finish(made) if any(map(inspect.isawaitable, made)) else made
+
+    def _get_loop(self) -> Loop:
+        if self._loop is None:
+            from ._async import Loop  # others start without asyncio
+
+            self._loop = Loop()
+        return self._loop
 
 
-def _encodable(one: dict[str, Any]) -> str:
-    """The reply as JSON; where its value has none, that is the record's failure."""
+def _call(function: Callable[[Any], Any], argument: Any) -> Any:
+    """What it returns or raises."""
     try:
-        line = dump(one)
-        line.encode()
-        return line
-    except Exception as error:
-        traceback.print_exception(type(error), error, error.__traceback__)
-        return dump(reply(one["record_id"], error))
+        return function(argument)
+    except ENDS:
+        raise
+    except BaseException as error:  # a CancelledError is no Exception
+        return error

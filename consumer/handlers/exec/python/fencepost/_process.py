@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import signal
@@ -16,19 +17,55 @@ _CHUNK = 1 << 16
 _BEAT_EVERY = 0.2  # seconds
 
 
-def run(function: Callable[..., Any]) -> None:
-    """Handles records until there are no more, or SIGTERM: then a call that runs ends first.
+_TAKEN = "FENCEPOST_PIPES_TAKEN"  # tells a child that its pipes are not the worker's
+_pipes: Optional[tuple[int, int]] = None
 
-    From here on what is printed goes to stderr, also by programs that the handler starts, and stdin
-    is empty.
+
+def take_pipes() -> tuple[int, int]:
+    """From here on what is printed goes to stderr, also by programs that the handler starts, and
+    stdin is empty.
     """
+    global _pipes
+    if _pipes is None:
+        _pipes = requests, replies = os.dup(0), os.dup(1)
+        os.environ[_TAKEN] = "1"
+        os.register_at_fork(after_in_child=_close_pipes)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        os.dup2(2, 1)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(line_buffering=True)
+        sys.stdout.flush()
+    return _pipes
+
+
+def _close_pipes() -> None:
+    for fd in _pipes or ():
+        os.close(fd)
+
+
+def take_pipes_of_worker() -> None:
+    """At the import: what the program prints before run() is no reply either."""
+    if "FENCEPOST_PIPELINE" in os.environ and _TAKEN not in os.environ and not os.isatty(0):
+        take_pipes()
+
+
+def run(function: Callable[..., Any]) -> None:
+    """Handles records until there are no more, or SIGTERM: then a call that runs ends first."""
     calls = _calls.Calls(function)
-    if os.isatty(0):
+    if _pipes is None and os.isatty(0):
         sys.exit(f"{sys.argv[0]} is a handler: a fencepost pipeline starts it (handler.exec)")
+    requests, replies = take_pipes()
     stop = _Stop()
-    requests, replies = _take_pipes()
     speaker = _Speaker(replies, calls.settings.heartbeat_for)
     _calls.beat = speaker.beat
+
+    def in_child() -> None:
+        stop.forget()
+        speaker.forget()
+
+    os.register_at_fork(after_in_child=in_child)
     try:
         for line in _lines(requests, stop):
             speaker.begin()
@@ -45,26 +82,20 @@ class _Stop:
 
     def __init__(self) -> None:
         self.asked = False
-        self.fd, wake = os.pipe()
-        os.set_blocking(wake, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        self.fd, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._ask)
 
     def _ask(self, _number: int, _frame: object) -> None:
         self.asked = True
 
-
-def _take_pipes() -> tuple[int, int]:
-    requests, replies = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    os.dup2(2, 1)
-    sys.stdout.flush()
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(line_buffering=True)
-    return requests, replies
+    def forget(self) -> None:
+        """In a child: SIGTERM ends it."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.close(self.fd)
+        os.close(self._wake)
 
 
 def _lines(fd: int, stop: _Stop) -> Iterator[bytes]:
@@ -117,6 +148,12 @@ class _Speaker:
         with self._lock:
             if self._since is not None:
                 self._write(b'{"heartbeat": true}\n')
+
+    def forget(self) -> None:
+        """In a child: it says nothing to the worker."""
+        self._fd = -1
+        self._lock = threading.Lock()
+        self._since = None
 
     def _beat_for(self, longest: float) -> None:
         while True:

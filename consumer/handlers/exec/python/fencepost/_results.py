@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import base64
+import builtins
+import contextlib
 import re
-from typing import Any, Optional
+import sys
+from typing import Any, Union
 
-CLASS = re.compile(r"[a-z_]{1,64}|[0-9]{3}")
+# The worker keeps `cancelled` for itself.
+CLASS = re.compile(r"(?!cancelled\Z)[a-z_]{1,64}|[0-9]{3}")
+ENDS = (SystemExit, KeyboardInterrupt)  # of the process, and no result
+_GROUP: Any = getattr(builtins, "BaseExceptionGroup", ())  # Python 3.11
 
 
 class Failed(Exception):
@@ -14,12 +20,12 @@ class Failed(Exception):
 
     retry = True
     what = "the handler failed"
+    class_: Union[str, int, None] = None
 
-    def __init__(self, message: str = "", *, class_: Optional[str] = None) -> None:
+    def __init__(self, message: str = "", *, class_: Union[str, int, None] = None) -> None:
         super().__init__(message or self.what)
-        if class_ is not None and not CLASS.fullmatch(class_):
-            raise ValueError(f"class_ is a word of a-z and _, or an HTTP status: not {class_!r}")
-        self.class_ = class_
+        if class_ is not None:
+            self.class_ = class_
 
 
 class Retry(Failed):
@@ -55,15 +61,24 @@ def values(*rows: Any) -> Result:
 
 def text(value: str) -> Result:
     """The value is this text itself, where a returned str is a JSON string."""
+    if not isinstance(value, str):
+        raise TypeError(f"text() takes a str, not a {type(value).__name__}")
     return Result({"value_text": value})
 
 
-def reply(record_id: str, result: Any) -> dict[str, Any]:
-    """The reply to a record; the result is what its handler returned or raised."""
-    if type(result) is dict or result is None:
-        return {"record_id": record_id, "value": result}
+def meant(result: Any) -> Any:
+    """What a result stands for: a class for an exception of it, a group of one for that one."""
     if isinstance(result, type) and issubclass(result, BaseException):
         result = result()
+    while isinstance(result, _GROUP) and len(result.exceptions) == 1:
+        result = result.exceptions[0]
+    return result
+
+
+def reply(record_id: str, result: Any) -> dict[str, Any]:
+    """The reply to a record; the result is what its handler returned or raised, as meant."""
+    if type(result) is dict or result is None:
+        return {"record_id": record_id, "value": result}
     if isinstance(result, BaseException):
         return {"record_id": record_id, **_failure(result)}
     if isinstance(result, Result):
@@ -71,6 +86,12 @@ def reply(record_id: str, result: Any) -> dict[str, Any]:
     if isinstance(result, (bytes, bytearray)):
         return {"record_id": record_id, "value_base64": base64.b64encode(result).decode()}
     return {"record_id": record_id, "value": result}
+
+
+def say(text: str) -> None:
+    """On stderr, where there is one: a reply does not depend on it."""
+    with contextlib.suppress(Exception):
+        sys.stderr.write(text)
 
 
 def unexpected(result: Any) -> bool:
@@ -82,11 +103,22 @@ def _failure(error: BaseException) -> dict[str, Any]:
     if isinstance(error, Skip):
         return {"values": []}
     if not isinstance(error, Failed):
-        return {"error": _last_line(error)}
-    failure: dict[str, Any] = {"error": _utf8(str(error)), "retry": error.retry}
+        return {"error": _utf8(_last_line(error))}
+    failure: dict[str, Any] = {"error": _utf8(_message(error)), "retry": bool(error.retry)}
     if error.class_ is not None:
-        failure["class"] = error.class_
+        word = str(int(error.class_) if isinstance(error.class_, int) else error.class_)
+        if CLASS.fullmatch(word):
+            failure["class"] = word
+        else:
+            say(f"class_ is a word of a-z and _, or an HTTP status: not {word!r}\n")
     return failure
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "<exception str() failed>"
 
 
 def _last_line(error: BaseException) -> str:
@@ -95,11 +127,8 @@ def _last_line(error: BaseException) -> str:
     name = kind.__qualname__
     if kind.__module__ not in ("builtins", "__main__"):
         name = f"{kind.__module__}.{name}"
-    try:
-        message = str(error)
-    except Exception:
-        message = "<exception str() failed>"
-    return _utf8(" ".join(f"{name}: {message}".split()) if message else name)
+    message = _message(error)
+    return " ".join(f"{name}: {message}".split()) if message else name
 
 
 def _utf8(written: str) -> str:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pytest
@@ -29,12 +30,16 @@ def fencepost_handler() -> Iterator[Callable[..., InProcess]]:
 
 
 @pytest.fixture
-def fencepost_process() -> Iterator[Callable[..., Process]]:
-    """fencepost_process(program, batch=None, env=None, timeout=30): a testing.Process."""
+def fencepost_process(request: pytest.FixtureRequest) -> Iterator[Callable[..., Process]]:
+    """fencepost_process(program, batch=None, env=None, timeout=30): a testing.Process. A program
+    that is a file is relative to the test's folder.
+    """
     with contextlib.ExitStack() as stack:
 
-        def make(*args: Any, **options: Any) -> Process:
-            return stack.enter_context(contextlib.closing(Process(*args, **options)))
+        def make(program: Any, *args: Any, **options: Any) -> Process:
+            if isinstance(program, (str, Path)):
+                program = request.path.parent / program
+            return stack.enter_context(contextlib.closing(Process(program, *args, **options)))
 
         yield make
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import collections
 import contextlib
+import json
 import os
 import select
 import signal
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _calls
-from ._json import dump, parse
+from ._json import check, dump, parse
 from ._results import CLASS
 
 _ATTEMPTS = 5
@@ -26,7 +27,7 @@ _FIELDS = ("topic", "partition", "offset", "timestamp", "attempt", "key", "value
 class Answer(NamedTuple):
     """What a handler made of a record."""
 
-    values: Sequence[Any] = ()  # of its rows
+    values: list[Any]  # of its rows
     error: Optional[str] = None
     error_class: Optional[str] = None
     retry: bool = False
@@ -41,7 +42,8 @@ class Answer(NamedTuple):
 
 class Worker:
     """Calls a handler with records: mappings of `value`, and of `id`, `key`, `headers`, … where the
-    test needs them. Each call gets a higher token than those before, unless the record has one.
+    test needs them. Bytes are as under `value: text`. Each call gets a higher token than those
+    before, unless the record has one.
 
     batch: max_records of the pipeline's `handler.exec.batch`; None where it has none.
     """
@@ -63,21 +65,24 @@ class Worker:
 
     def bad_day(self, records: Iterable[Mapping[str, Any]]) -> dict[str, Answer]:
         """Each record's last answer, by id, after all that can happen to it: the process is killed
-        when the effect is there and the answer is not; the record comes again, with a higher token,
+        when the effect is there and the answer is not (a function in the test's own process is
+        not: its answer is lost); the record comes again, with a higher token,
         until it is answered, and once more after that; last of all the first call comes late, with
         its lower token. A failure that may be retried is, up to 5 times.
         """
         answers: dict[str, Answer] = {}
         for some in self._batches(records):
-            early = self._answered_tokens(some)
+            early = [{**one, "token": self._next_token(one)} for one in some]
+            again = [{**one, "token": None} for one in some]
+            self._answers(early)
             self.kill()
             for _ in ("the call that counts", "a repeat"):
-                answers.update(self._until_answered(some))
-            self._answers([{**one, "token": token} for one, token in zip(some, early)])
+                answers.update(self._until_answered(again))
+            self._answers(early)
         return answers
 
     def kill(self) -> None:
-        """SIGKILL for its process; the next call starts another one."""
+        """SIGKILL for its process, if it has one of its own; the next call starts another one."""
 
     def close(self) -> None:
         self.kill()
@@ -96,10 +101,12 @@ class Worker:
         size = self._batch or 1
         return [all_of_them[at : at + size] for at in range(0, len(all_of_them), size)]
 
-    def _answered_tokens(self, records: list[dict[str, Any]]) -> range:
-        first = self._token + 1
-        self._answers(records)
-        return range(first, self._token + 1)
+    def _next_token(self, record: Mapping[str, Any]) -> int:
+        token: Optional[int] = record.get("token")
+        if token is None:
+            token = self._token + 1
+        self._token = max(self._token, token)
+        return token
 
     def _until_answered(self, records: list[dict[str, Any]]) -> dict[str, Answer]:
         answers: dict[str, Answer] = {}
@@ -115,12 +122,14 @@ class Worker:
 
     def _answers(self, records: list[dict[str, Any]]) -> list[Answer]:
         requests = [self._request(one) for one in records]
-        line = dump(requests[0] if self._batch is None else {"batch": requests})
+        sent = requests[0] if self._batch is None else {"batch": requests}
+        line = dump(sent, exact=True)
         reply = self._exchange(line.encode())
+        if reply is None and len(records) > 1:  # none of them is to blame
+            return [answer for one in records for answer in self._answers([one])]
         if reply is None:
-            died = Answer((), "the process ended before it replied", "exec", True)
-            return [died] * len(records)
-        read = parse(reply.decode())
+            return [Answer([], "the process ended before it replied", "exec", True)]
+        read = _parse(reply)
         found = [read] if self._batch is None else read.get("batch")
         assert isinstance(found, list), f"the reply to a batch is no batch: {reply!r}"
         by_id = {one.get("record_id", requests[0]["record_id"]): _answer(one) for one in found}
@@ -133,34 +142,78 @@ class Worker:
     def _request(self, record: Mapping[str, Any]) -> dict[str, Any]:
         unknown = set(record) - {"id", "token", *_FIELDS}
         assert not unknown, f"a record has no {sorted(unknown)}"
-        token = record.get("token")
-        if token is None:
-            self._token += 1
-            token = self._token
+        token = self._next_token(record)
         defaults: dict[str, Any] = {"timestamp": 0, "attempt": 1, "headers": {}}
         fields = {name: record.get(name, defaults.get(name)) for name in _FIELDS}
         source = f"{fields['topic']}/{fields['partition']}/{fields['offset']}"
+        if isinstance(fields["value"], bytes):
+            text, raw = _as_text({"value_text": fields.pop("value")})
+            fields.update(text or {"value_base64": raw["value_text"]})
+        text, raw = _as_text({"key": fields["key"]})
+        fields.update(text or {"key": None, "key_base64": raw["key"]})
+        fields["headers"], raw = _as_text(fields["headers"])
+        if raw:
+            fields["headers_base64"] = raw
         return {"record_id": record["id"], "token": token, "source": source, **fields}
+
+
+def _as_text(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Those that are text, bytes decoded, and in base64 those that are none."""
+    text, raw = dict(fields), {}
+    for name, value in fields.items():
+        if isinstance(value, bytes):
+            try:
+                text[name] = value.decode()
+            except UnicodeDecodeError:
+                raw[name] = base64.b64encode(text.pop(name)).decode()
+    return text, raw
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = collections.Counter(name for name, _ in pairs)
+    assert len(names) == len(pairs), f"an object has a name twice: {names.most_common(1)}"
+
+
+def _no_number(word: str) -> None:
+    raise AssertionError(f"{word} is not JSON")
+
+
+_look = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number).decode
+
+
+def _parse(reply: bytes) -> Any:
+    """Fails where the worker finds no JSON."""
+    _look(reply.decode())
+    return parse(reply.decode())
 
 
 def _answer(reply: Mapping[str, Any]) -> Answer:
     named = _RESULTS & set(reply)
     assert len(named) == 1, f"a reply has one of {sorted(_RESULTS)}: {reply}"
+    for name in ("record_id", "error", "class", "value_text", "value_base64"):
+        assert isinstance(reply.get(name, ""), str), f"{name} is no text: {reply}"
     if "error" in reply:
         error_class = reply.get("class", "exec_error")
         assert CLASS.fullmatch(error_class), f"no class of a failure: {error_class!r}"
         retry = reply.get("retry", True)
         assert isinstance(retry, bool), f"retry is neither true nor false: {reply}"
-        return Answer((), str(reply["error"]), error_class, retry)
-    if "values" in reply:
-        return Answer(tuple(reply["values"]))
+        return Answer([], reply["error"], error_class, retry)
+    values = reply["values"] if "values" in reply else [reply[named.pop()]]
+    assert isinstance(values, list), f"values is no list: {reply}"
+    for value in values:
+        try:
+            check(value)
+        except ValueError as error:
+            raise AssertionError(f"a value is no JSON: {error}") from None
     if "value_base64" in reply:
-        return Answer((base64.b64decode(reply["value_base64"], validate=True),))
-    return Answer((reply[named.pop()],))
+        values = [base64.b64decode(reply["value_base64"], validate=True)]
+    return Answer(values)
 
 
 class InProcess(Worker):
-    """Calls the function in the test's own process: what the test replaces is replaced."""
+    """Calls the function in the test's own process: what the test replaces is replaced, and nothing
+    is killed.
+    """
 
     def __init__(self, function: Callable[..., Any], batch: Optional[int] = None) -> None:
         super().__init__(batch)
@@ -198,7 +251,7 @@ class Process(Worker):
         if isinstance(program, (str, Path)):
             program = [sys.executable, str(program)]
         self._command = list(program)
-        self._env = {**os.environ, **(env or {})}
+        self._env = {**os.environ, "FENCEPOST_PIPELINE": "test", **(env or {})}
         self._timeout = timeout
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._started: list[subprocess.Popen[bytes]] = []
