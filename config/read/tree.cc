@@ -1,5 +1,6 @@
 #include "config/read/tree.h"
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -20,6 +21,12 @@ Place PlaceOf(const YAML::Mark& mark) {
   return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1};
 }
 
+// YAML allows a ? inside a plain value between {} or [], and the parser does not: this byte, which
+// no pipeline file needs, stands for it while the file is parsed.
+constexpr char kQuestionMark = '\x7f';
+// So many are looked for in a file: each is a parse.
+constexpr int kQuestionMarks = 256;
+
 // Ends the parse from within an event; what is wrong was told already.
 struct Stop {};
 
@@ -32,10 +39,15 @@ class SourceLines {
       if (text[i] == '\n') starts_.push_back(i + 1);
     }
   }
-  [[nodiscard]] char At(Place place) const {
+  [[nodiscard]] bool Hold(char byte) const { return text_.find(byte) != text_.npos; }
+  // Past the text's end: there is none.
+  [[nodiscard]] std::size_t ByteOf(Place place) const {
     const auto line = static_cast<std::size_t>(place.line - 1);
-    if (line >= starts_.size()) return '\0';
-    const std::size_t at = starts_[line] + static_cast<std::size_t>(place.col - 1);
+    return line < starts_.size() ? starts_[line] + static_cast<std::size_t>(place.col - 1)
+                                 : text_.size();
+  }
+  [[nodiscard]] char At(Place place) const {
+    const std::size_t at = ByteOf(place);
     return at < text_.size() ? text_[at] : '\0';
   }
   // Whether the quoted text that starts at a place ends: the parser takes the end of the file for
@@ -43,9 +55,7 @@ class SourceLines {
   [[nodiscard]] bool QuoteEnds(Place place) const {
     const char quote = At(place);
     if (quote != '"' && quote != '\'') return true;
-    std::size_t at =
-        starts_[static_cast<std::size_t>(place.line - 1)] + static_cast<std::size_t>(place.col);
-    for (; at < text_.size(); ++at) {
+    for (std::size_t at = ByteOf(place) + 1; at < text_.size(); ++at) {
       const bool doubled = text_[at] == '\'' && text_.substr(at).starts_with("''");
       if (quote == '"' ? text_[at] == '\\' : doubled) {
         ++at;
@@ -64,7 +74,8 @@ class SourceLines {
     Place start = refused;
     while (start.col > 1 && kEndsAValue.find(At({start.line, start.col - 1})) == kEndsAValue.npos)
       --start.col;
-    return start.col < refused.col ? std::optional(start) : std::nullopt;
+    const bool quoted = At(start) == '"' || At(start) == '\'';
+    return start.col < refused.col && !quoted ? std::optional(start) : std::nullopt;
   }
   // Whether a tab is between the start of the line and its text.
   [[nodiscard]] bool IndentedByTab(int line) const {
@@ -107,6 +118,9 @@ class Builder : public YAML::EventHandler {
     Node node = Start(Node::Kind::kScalar, mark, tag);
     node.text = value;
     node.plain = tag == "?";
+    if (node.plain && !lines_.Hold(kQuestionMark)) {
+      std::ranges::replace(node.text, kQuestionMark, '?');
+    }
     if (!lines_.QuoteEnds(node.at)) {
       findings_.Error(node.at, "yaml", "not YAML: the quote is never closed");
       throw Stop();
@@ -190,12 +204,39 @@ class Builder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
+void Parse(const std::string& text, Builder& builder) {
+  std::istringstream input(text);
+  YAML::Parser parser(input);
+  while (parser.HandleNextDocument(builder)) {
+  }
+}
+
+// The text, with kQuestionMark where the parser would refuse a ? that YAML allows.
+std::string ParsableText(std::string_view text, const SourceLines& lines) {
+  std::string parsable(text);
+  if (lines.Hold(kQuestionMark)) return parsable;
+  for (int i = 0; i < kQuestionMarks; ++i) {
+    Findings ignored("");
+    Builder builder(lines, ignored);
+    try {
+      Parse(parsable, builder);
+      return parsable;
+    } catch (const YAML::Exception& error) {
+      const Place at = PlaceOf(error.mark);
+      if (lines.At(at) != '?' || !lines.UnquotedValue(at)) return parsable;
+      parsable[lines.ByteOf(at)] = kQuestionMark;
+    } catch (const Stop&) {
+      return parsable;
+    }
+  }
+  return parsable;
+}
+
 void TellParserError(const YAML::Exception& error, const SourceLines& lines, Findings& findings) {
   const Place at = PlaceOf(error.mark);
   if (const auto unquoted = lines.UnquotedValue(at)) {
     findings.Error(*unquoted, "quoting",
-                   "inside {} and [] YAML needs values with ?, { or } quoted, as in \"${VAR}\" or "
-                   "\"json:/note?\"");
+                   "inside {} and [] YAML needs values with { or } quoted, as in \"${VAR}\"");
   } else if (error.msg.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR)) {
     findings.Error(at, "alias", "aliases are not allowed: write the value out");
   } else if (lines.IndentedByTab(at.line)) {
@@ -220,11 +261,8 @@ std::optional<Node> PairOf(const Node& map) {
 std::optional<Node> ParseTree(std::string_view text, Findings& findings) {
   const SourceLines lines(text);
   Builder builder(lines, findings);
-  std::istringstream input{std::string(text)};
   try {
-    YAML::Parser parser(input);
-    while (parser.HandleNextDocument(builder)) {
-    }
+    Parse(ParsableText(text, lines), builder);
   } catch (const YAML::Exception& error) {
     TellParserError(error, lines, findings);
     return std::nullopt;

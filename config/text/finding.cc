@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<Rule, 56> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
-    {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
+    {"quoting", "Inside {} and [] YAML needs values with { or } quoted."},
     {"anchor", "Anchors are not allowed."},
     {"alias", "Aliases are not allowed."},
     {"tag", "Tags are not allowed."},
