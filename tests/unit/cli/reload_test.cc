@@ -71,7 +71,7 @@ TEST(Reload, AppliesWhatItSaysAndNothingElse) {
       {http, "handler: {http: {url: http://service, result: keep}}\n",
        "handler.http.result needs a restart"},
       {http, "handler: {http: {url: http://service, result: {merge_into: /a}}}\n",
-       "handler.http.result, handler.http.result.merge_into need a restart"},
+       "handler.http.result.merge_into needs a restart"},
       {"handler: {jq: .}\n", "", "handler.jq needs a restart"},
       {http, "handler: {http: {url: http://service, retry_on: []}}\n",
        "handler.http.retry_on needs a restart"},

@@ -96,7 +96,8 @@ handler:
   http:
     url: https://pay/charge
     auth:
-      oauth2: {token_url: https://idp/token, client_id: shop, client_secret: "${SECRET}", scope: a b}
+      oauth2: {token_url: https://idp/token, client_id: shop, scope: a b,
+               client_secret: "${SECRET}"}
 )");
   const auto& oauth = std::get<consumer::HttpHandlerOptions>(o.handler.kind).auth.oauth;
   EXPECT_EQ(oauth.token_url, "https://idp/token");
