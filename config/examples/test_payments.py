@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A test for payments.yaml: a payment service in this process, and real records through `fencepost dev`.
 
-Run it beside payments.yaml, by `python3 test_payments.py` or pytest."""
+Beside payments.yaml: `python3 test_payments.py`, or `pytest`."""
 import base64
 import json
 import os

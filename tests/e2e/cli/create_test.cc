@@ -90,7 +90,7 @@ TEST(Create, NamesTheKindsWhereItDoesNotKnowOne) {
   EXPECT_EQ(
       created.error_output,
       "fencepost: create: there is no \"order\"; there are cdc-upsert, cdc, charge.py, enrich, "
-      "orders-full, orders, payments, python, test_charge.py\n");
+      "orders-full, orders, payments, python, test_charge.py, test_payments.py\n");
 }
 
 TEST(Schema, IsAJsonSchemaOfThePipelineFile) {

@@ -107,9 +107,9 @@ const std::map<std::string, Expected>& ByExample() {
          "2 records: 1 took effect, 1 is a dead letter"},
         1}},
       {"payments",
-       {R"({"payment_id": "p-1", "cents": 1250})",
-        {R"(payments/0/0 p-1 -> charges {"payment_id": "p-1", "charge_id": "ch-1", )"
-         R"("status": "paid", "receipt": null})"}}},
+       {R"({"payment_id": "p-1", "merchant": "m-1", "cents": 1250, "card": "visa"})",
+        {R"(payments/0/0 p-1 -> charges {"payment_id": "p-1", "merchant": "m-1", "cents": 1250, )"
+         R"("charge_id": "ch-1", "receipt": null})"}}},
       {"cdc",
        {R"({"key": {"id": 1}, "value": {"after": {"id": 1, "name": "Ada", "balance": "BAg=", )"
         R"("updated_at": 0}, "source": {"lsn": 10}, "op": "c"}}
@@ -145,9 +145,14 @@ const std::map<std::string, Expected>& ByExample() {
 
 // All at a time: each waits for most of its time.
 TEST(Dev, RunsEveryPipelineThatCreatePrints) {
-  const StubServer service([](const StubServer::Request&) {
-    return StubServer::Answer{.body =
-                                  R"({"amount": 12.50, "charge_id": "ch-1", "status": "paid"})"};
+  const StubServer service([](const StubServer::Request& request) -> StubServer::Answer {
+    if (request.line.starts_with("POST /oauth/token ")) {
+      return {.body = R"({"access_token": "t", "token_type": "Bearer", "expires_in": 60})"};
+    }
+    if (request.line.starts_with("POST /merchants/m-1/charges ")) {
+      return {.body = R"([{"charge_id": "ch-1"}])"};
+    }
+    return {.body = R"({"amount": 12.50, "charge_id": "ch-1", "status": "paid"})"};
   });
   const std::map<std::string, std::string> env = {
       {"PRICING_URL", service.Url()},
@@ -176,6 +181,15 @@ TEST(Dev, RunsEveryPipelineThatCreatePrints) {
     EXPECT_EQ(PartOf(run.Output(), "(waits: [^\n]*\n)\\1"), "") << run.Output();
     EXPECT_THAT(run.Left(), IsEmpty());
   }
+}
+
+TEST(Dev, ChargesEachPaymentOnceByTheTestThatCreateWrites) {
+  const TempDir folder;
+  ASSERT_EQ(RunFencepost({"create", "payments", folder.path()}).exit_code, 0);
+  const Finished test = RunToEnd({.argv = {"/usr/bin/python3", "test_payments.py"},
+                                  .env = {{"FENCEPOST", FencepostBinary()}},
+                                  .directory = folder.path()});
+  EXPECT_EQ(test.exit_code, 0) << test.output << test.error_output;
 }
 
 // An effect once an id, as files; its process dies amid a batch, each time at another record.

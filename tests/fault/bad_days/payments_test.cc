@@ -25,10 +25,7 @@ constexpr int kPartitions = 4;
 // whether a token ever fell.
 class PaymentService {
  public:
-  [[nodiscard]] std::string Url() const {
-    std::string url = server_.Url("");
-    return url;
-  }
+  [[nodiscard]] std::string Url() const { return server_.Url(""); }
   void GoAway() {
     const std::lock_guard guard(mutex_);
     away_since_ = Clock::now();
@@ -121,10 +118,9 @@ class PaymentService {
 class Payments : public PipelineTest {
  protected:
   Payments() {
-    Postgres().Exec(
-        "CREATE TABLE charges (payment_id text, merchant text, cents int, "
-        "charge_id text, receipt text)",
-        name_);
+    table_->Exec(
+        "CREATE TABLE charges (payment_id text, merchant text, cents int, charge_id text, "
+        "receipt text)");
     Kafka().CreateTopic("payments", kPartitions);
     Kafka().CreateTopic("payments.dead", 1);
     InitLocks(nodes_);
@@ -167,7 +163,8 @@ class Payments : public PipelineTest {
   static bool IsRefused(int number) { return number % 50 == 0; }
 
   [[nodiscard]] std::string Printed() const {
-    std::string text = RunFencepost({"create", "payments"}).output;
+    EXPECT_EQ(RunFencepost({"create", "payments", folder_.File("created")}).exit_code, 0);
+    std::string text = ReadFile(folder_.File("created/payments.yaml"));
     const auto replace = [&](const std::string& what, const std::string& with) {
       const std::size_t at = text.find(what);
       ASSERT_NE(at, std::string::npos) << what;

@@ -39,7 +39,7 @@ TEST(Examples, AreTheFilesAsTheyStand) {
     EXPECT_EQ(example.text, testing::ReadFile(PathOf(example))) << example.name;
   }
   for (const char* name : {"orders", "orders-full", "payments", "enrich", "python", "cdc",
-                           "cdc-upsert", "charge.py", "test_charge.py"}) {
+                           "cdc-upsert", "charge.py", "test_charge.py", "test_payments.py"}) {
     EXPECT_THAT(names, Contains(name));
   }
 }
@@ -136,9 +136,9 @@ TEST(JsonSchema, TakesVariablesAnywhereAndRefusesWhatLintRefuses) {
   EXPECT_EQ(Validate(folder, {bad}),
             ": additionalProperties\n"
             "dead_letter: required\n"
-            "handler: maxProperties\n"
             "handler.http.body: anyOf\n"
             "handler.http.result: anyOf\n"
+            "handler: maxProperties\n"
             "processing.concurrency: anyOf\n"
             "processing.order: anyOf\n"
             "processing.timeout: type\n"
