@@ -44,18 +44,23 @@ class JqFilter final : public RecordFilter {
   explicit JqFilter(std::unique_ptr<Handler> program) : program_(std::move(program)) {}
 
   tl::expected<bool, std::string> Matches(const RecordContext& context) override {
-    auto results = program_->Handle({.record = context.record, .where = context.where}, {});
-    if (!results) return tl::unexpected(results.error().shown);
-    if (results->empty()) return false;
-    const auto& first = results->front();
-    return first && *first != "false";
+    if (context.origin == nullptr) return Matches(*context.record, *context.where);
+    Record original = *context.record;
+    original.offset = context.origin->offset;
+    return Matches(original, {context.where->topic, context.origin->partition});
   }
   [[nodiscard]] std::string WhyNot() const override {
     return "the jq program gives false, null or nothing";
   }
 
  private:
-  const std::unique_ptr<Handler> program_;
+  tl::expected<bool, std::string> Matches(const Record& record, const TopicPartition& where) {
+    auto results = program_->Handle({.record = &record, .where = &where}, {});
+    if (!results) return tl::unexpected(results.error().shown);
+    return results->front() == "true";
+  }
+
+  const std::unique_ptr<Handler> program_;  // one result, true or false
 };
 
 PoolRunner::Make MakeCustom(const CustomHandlerOptions& options) {
@@ -130,11 +135,13 @@ SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& w
 tl::expected<std::unique_ptr<RecordFilter>, Error> MakeRecordFilter(const FilterOptions& options) {
   if (!options.all.empty()) return MakeConditionFilter(options.all);
   if (options.program.empty()) return nullptr;
-  auto program = CompileJq(options.program);
-  if (program) return std::make_unique<JqFilter>(std::move(*program));
-  Error error = std::move(program.error());
-  error.where = "when";
-  return tl::unexpected(std::move(error));
+  auto program = JqHandler::Make(options.program, "when");
+  if (!program) return tl::unexpected(std::move(program.error()));
+  // Only what its first result says counts: no number in it, and no result or error behind it.
+  program = JqHandler::Make(
+      fmt::format("first(({}\n), null) | . != null and . != false", options.program), "when");
+  if (!program) return tl::unexpected(std::move(program.error()));
+  return std::make_unique<JqFilter>(std::move(*program));
 }
 
 std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options) {

@@ -12,6 +12,7 @@
 
 #include "consumer/decode/registry/registry_decoder.h"
 #include "consumer/record/dead_letter.h"
+#include "consumer/worker/worker_parts.h"
 #include "locking/base/types.h"
 
 namespace fencepost::cli {
@@ -76,6 +77,9 @@ tl::expected<void, Error> NewerChanges::Connect() {
   reader_ = std::move(*reader);
   identifier_ = std::make_unique<consumer::Identifier>(options_.identity, *cluster);
   decoder_ = consumer::MakeRecordDecoder(options_.kafka.decode);
+  auto filter = consumer::MakeRecordFilter(options_.filter);
+  if (!filter) return tl::unexpected(filter.error());
+  filter_ = std::move(*filter);
   return {};
 }
 
@@ -136,6 +140,10 @@ tl::expected<std::vector<NewerChanges::Change>, Error> NewerChanges::Changes(
     Record record = found.record;
     consumer::Identity identity;
     if (decoder_ != nullptr && !consumer::DecodeNow(*decoder_, record, kLimit)) return true;
+    if (filter_ != nullptr) {
+      consumer::Filter(*filter_, options_.identity.accept_replay_ids, found.where, record);
+      if (record.filtered) return true;
+    }
     if (!identifier_->Identify(record, found.where, identity)) return true;
     const auto row = RowOf(record, found.where, identity.id);
     const auto [begin, end] = by_row.equal_range(row.value_or(""));

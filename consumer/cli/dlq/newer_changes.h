@@ -13,6 +13,7 @@
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/decode/record_decoder.h"
 #include "consumer/pipeline/options.h"
+#include "consumer/pipeline/record_filter.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/selector.h"
 #include "locking/base/error.h"
@@ -57,6 +58,7 @@ class NewerChanges {
   std::unique_ptr<consumer::TopicReader> reader_;
   std::unique_ptr<consumer::Identifier> identifier_;
   std::unique_ptr<consumer::RecordDecoder> decoder_;
+  std::unique_ptr<consumer::RecordFilter> filter_;
   consumer::Evaluator evaluator_;
 };
 

@@ -302,5 +302,52 @@ TEST(JqNumbers, ThatPassComeOutOfJqAsTheyWentIn) {
   EXPECT_LT(passed, 19'000);
 }
 
+// `when`: what its first result says counts, and nothing else of it.
+TEST(JqFilter, MatchesWhereItsFirstResultIsNeitherFalseNorNull) {
+  struct Row {
+    const char* program;
+    const char* value;
+    std::string told;
+  };
+  const std::vector<Row> rows = {
+      {R"(.op == "u")", R"({"op":"u"})", "yes"},
+      {R"(.op == "u")", R"({"op":"c"})", "no"},
+      {R"(select(.op == "u"))", R"({"op":"u","ts_ns":1700000000123456789})", "yes"},
+      {".id", R"({"id":1700000000123456789})", "yes"},
+      {".id", R"({"id":0})", "yes"},
+      {".id", "{}", "no"},
+      {"empty", "{}", "no"},
+      {"false, true", "{}", "no"},
+      {".[] | .x", R"([{"x":1},5])", "yes"},
+      {".a # the order", R"({"a":true})", "yes"},
+      {"def f: .a; f", R"({"a":false})", "no"},
+      {".x.y", R"({"x":5})", "when: Cannot index number with \"y\""},
+  };
+  for (const Row& row : rows) {
+    const auto filter = MakeRecordFilter({.program = row.program});
+    ASSERT_TRUE(filter) << filter.error().Line();
+    Record record;
+    record.value = row.value;
+    Filter(**filter, false, {.topic = "t", .partition = 0}, record);
+    EXPECT_EQ(!record.problem.empty() ? record.problem
+              : record.filtered       ? "no"
+                                      : "yes",
+              row.told)
+        << row.program << " " << row.value;
+  }
+}
+
+TEST(JqFilter, OfAReplayKnowsWhereItsOriginalWas) {
+  const auto filter = MakeRecordFilter({.program = "$partition == 1 and $offset == 7"});
+  ASSERT_TRUE(filter);
+  Record record;
+  record.offset = 40;
+  record.headers = {{dead_letter_header::kTopic, "t"},
+                    {dead_letter_header::kPartition, "1"},
+                    {dead_letter_header::kOffset, "7"}};
+  Filter(**filter, true, {.topic = "t", .partition = 3}, record);
+  EXPECT_FALSE(record.filtered) << record.problem;
+}
+
 }  // namespace
 }  // namespace fencepost::consumer
