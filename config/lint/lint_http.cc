@@ -87,7 +87,7 @@ void LintBody(const Values& values, Findings& findings) {
 void LintBatch(const Values& values, Findings& findings) {
   if (!values.Given("handler.http.batch")) return;
   const auto needs_body = [&](std::string_view path) {
-    findings.Error(values.ValuePlace(path), "batch",
+    findings.Error(values.ValuePlace(path), "handler",
                    "{}: a batch is a body: leave it out, or handler.http.batch", path);
   };
   if (values.String("handler.http.method") == "GET") needs_body("handler.http.method");

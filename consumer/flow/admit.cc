@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "consumer/flow/flow.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/position_id.h"

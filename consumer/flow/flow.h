@@ -183,6 +183,7 @@ class Flow : private RecordLocks::User {
   void WaitForTurn(InFlight& record);
   void ResolveContention(InFlight* record, const std::optional<LedgerEntry>& entry, Nanos took,
                          Now now);
+  void CallAgain(InFlight& record, Now now);
   void OnSucceeded(InFlight& record, HandlerValues values, Now now);
   void RememberFailure(const InFlight& record, Now now);
   void OnFailed(InFlight& record, HandlerFailure failure, std::uint64_t call, bool probe, Now now);

@@ -58,7 +58,8 @@ struct FlowActions {
   std::vector<PartitionOffset> commit;
   std::vector<std::unique_ptr<LookupBatch>> lookups;
   std::vector<HandlerCall> calls;
-  std::vector<std::uint64_t> cancels;  // of calls; each is still answered
+  std::vector<std::uint64_t> cancels;    // of calls; each is still answered
+  std::vector<std::uint64_t> withdraws;  // … where they have not gone out yet
   std::vector<std::unique_ptr<WriteBatch>> writes;
   std::vector<DeadLetter> dead_letters;
   std::vector<std::uint64_t> dropped_letters;  // by id: handed out, and now another worker's

@@ -98,6 +98,7 @@ void HandlerCalls::Start(bool writes_idle, Now now) {
                                .token = TokenOf(in).value(),
                                .attempt = in.attempts,
                                .timeout = options_.handler_timeout,
+                               .valid_until = locks_->ValidUntil(in),
                                .alone = in.call_alone || circuit_.open()});
   }
 }
@@ -111,6 +112,16 @@ void HandlerCalls::Cancel(InFlight& in) {
   out_.erase(in.call);
   circuit_.OnEnd(in.call);
   in.call = 0;
+}
+
+void HandlerCalls::Withdraw(const InFlight& in) {
+  if (in.stage() == Stage::kHandling && in.call != 0) actions_->withdraws.push_back(in.call);
+}
+
+void HandlerCalls::WithdrawAll() {
+  const auto first = static_cast<std::ptrdiff_t>(actions_->withdraws.size());
+  for (const auto& [call, record] : out_) actions_->withdraws.push_back(call);
+  std::sort(actions_->withdraws.begin() + first, actions_->withdraws.end());
 }
 
 HandlerCalls::Ended HandlerCalls::OnAnswer(const HandlerAnswer& answer, Now now) {
@@ -216,6 +227,7 @@ void HandlerCalls::WaitForProbe(const HandlerFailure& failure, Says says, bool w
     why_ += "; check handler.http's url and credentials";
   }
   if (was_open) return;
+  WithdrawAll();
   observer_->OnNote(locking::Severity::kWarn, "handler_unavailable",
                     fmt::format("{} calls failed in a row: {}; from now on one call at a "
                                 "time, until one succeeds",

@@ -40,6 +40,9 @@ class HandlerCalls {
   // that has not gone out yet is none. As an attempt it does not count: the record is not to blame.
   void Cancel(InFlight& record);
 
+  // Its call, where it has not gone out yet, is answered, and made again in its turn.
+  void Withdraw(const InFlight& record);
+
   struct Ended {
     InFlight* record = nullptr;  // null: it has gone, and its place has another
     bool probe = false;
@@ -75,6 +78,8 @@ class HandlerCalls {
   // Its failure is that of a request with others: it is tried again, and is not blamed.
   static bool GoesAlone(InFlight& record, const HandlerFailure& failure);
   void WaitForProbe(const HandlerFailure& failure, Says says, bool was_open, Now now);
+  // The circuit has opened: what is about to go out is for the probe to find out.
+  void WithdrawAll();
   // The circuit, which was open for so long, is closed.
   void TellClosed(Nanos open, std::string_view why);
   void OnHandlerWorks(std::uint64_t call, Now now);

@@ -201,11 +201,22 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
       --in.attempts;
     } else if (answer.result) {
       OnSucceeded(in, std::move(*answer.result), now);
+    } else if (!answer.result.error().made) {
+      CallAgain(in, now);
     } else {
       OnFailed(in, std::move(answer.result.error()), answer.id, probe, now);
     }
   }
   Step(now);
+}
+
+// The call did not go out: it was withdrawn, or waited for so long that its lease would have ended
+// (HandlerCall::valid_until), which has been extended meanwhile.
+void Flow::CallAgain(InFlight& in, Now now) {
+  --in.attempts;
+  if (in.assignment->revoking) return locks_.GiveBackFrom(in, now);
+  in.BecomeRetrying();
+  WaitForTurn(in);
 }
 
 void Flow::OnSucceeded(InFlight& in, HandlerValues values, Now now) {

@@ -46,8 +46,11 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
           Begun(in->stage()) || in->letter != nullptr || in->handled || !options_.handler.outside();
       const bool give_back = in->stage() == Stage::kLocking || in->stage() == Stage::kGranted ||
                              AwaitsTime(in->stage()) || (!begun && InLeasedPrefix(in->stage()));
-      if (!give_back) continue;
-      locks_.GiveBackFrom(*in, now);
+      if (give_back) {
+        locks_.GiveBackFrom(*in, now);
+      } else {
+        calls_.Withdraw(*in);
+      }
     }
   }
   Sweep();

@@ -280,10 +280,10 @@ bool RecordLocks::EndedBefore(const InFlight& in, Instant began) const {
   return end != Instant::min() && end <= began;  // min: lost meanwhile, and when is not heard yet
 }
 
-bool RecordLocks::LeaseIsValid(const InFlight& in, Now now) const {
-  if (Leased(in)) return core_->Valid(in.unit->lock(), now);
-  if (Has(in, Lease::kUnlocked)) return now.boot < in.unit->unlocked_until();
-  return PassedLock(in) || in.without_id;
+Instant RecordLocks::ValidUntil(const InFlight& in) const {
+  if (Leased(in)) return core_->ValidUntil(in.unit->lock());
+  if (Has(in, Lease::kUnlocked)) return in.unit->unlocked_until();
+  return PassedLock(in) || in.without_id ? Instant::max() : Instant::min();
 }
 
 void RecordLocks::SetPhase(const InFlight& in, locking::Phase phase) {

@@ -66,7 +66,11 @@ class RecordLocks {
   [[nodiscard]] bool unlocked() const { return unlocked_; }
   void OnOutputEnded(Now now);
 
-  [[nodiscard]] bool LeaseIsValid(const InFlight& record, Now now) const;
+  // Of its lease; min(): it has none, max(): it needs none.
+  [[nodiscard]] Instant ValidUntil(const InFlight& record) const;
+  [[nodiscard]] bool LeaseIsValid(const InFlight& record, Now now) const {
+    return now.boot < ValidUntil(record);
+  }
   // What was done under its lease began only after the lease had ended.
   [[nodiscard]] bool EndedBefore(const InFlight& record, Instant began) const;
   void SetPhase(const InFlight& record, locking::Phase phase);

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "locking/base/planted.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -23,42 +25,92 @@ std::size_t SizeOf(const HandlerCall& call) {
 BatchQueue::BatchQueue(const BatchOptions& options, double requests_a_second)
     : options_(options), rate_(requests_a_second) {}
 
-std::deque<BatchQueue::Waiting>& BatchQueue::PlaceFor(const HandlerCall& call) {
-  if (call.alone) return alone_;
-  std::string shared = shared_ && options_.max_records > 1 ? shared_(call) : "";
-  const auto at = std::ranges::find(groups_, shared, &Group::shared);
-  if (at != groups_.end()) return at->calls;
-  return groups_.emplace_back(std::move(shared)).calls;
-}
-
 void BatchQueue::Add(HandlerCall call, Instant now) {
-  std::deque<Waiting>& place = PlaceFor(call);
-  place.push_back({std::move(call), now});
+  most_ = MostRecords(now);
+  if (call.alone) return alone_.push_back(std::move(call));
+  const bool shares = shared_ && options_.max_records > 1;
+  const auto [at, made] = groups_.try_emplace(shares ? shared_(call) : std::string());
+  if (made) at->second.number = ++made_;
+  const Nanos wait = std::min<Nanos>(options_.linger, (call.valid_until - now) / 2);
+  at->second.calls.push_back({std::move(call), now, now + wait});
+  Fill(at->second);
+  by_due_.emplace(std::pair(at->second.due, at->second.number), at);
 }
 
-void BatchQueue::PutBack(CallBatch batch) {
-  for (auto call = batch.rbegin(); call != batch.rend(); ++call) {
-    std::deque<Waiting>& place = PlaceFor(*call);
-    place.push_front({std::move(*call), Instant()});
+// Goes on where it had to wait for more calls. Afterwards it has no place in by_due_.
+void BatchQueue::Fill(Group& group) {
+  by_due_.erase({group.due, group.number});
+  while (!group.full_since && group.records < group.calls.size()) {
+    const Waiting& next = group.calls[group.records];
+    const std::size_t size = SizeOf(next.call);
+    const bool fits = group.records == 0 || group.bytes + size <= kMostBytes;
+    if (fits) {
+      ++group.records;
+      group.bytes += size;
+    }
+    if (!fits || group.records >= most_) group.full_since = next.since;
   }
+  const Instant until = group.calls.front().until;
+  group.due = group.full_since ? std::min(*group.full_since, until) : until;
+}
+
+void BatchQueue::FillAgain(Group& group) {
+  group.records = group.bytes = 0;
+  group.full_since.reset();
+  Fill(group);
+}
+
+void BatchQueue::Erase(Groups::iterator group) {
+  by_due_.erase({group->second.due, group->second.number});
+  groups_.erase(group);
 }
 
 void BatchQueue::Halve(CallBatch batch, Instant now) {
-  halved_ = std::max<std::size_t>(batch.size() / 2, 1);
-  halved_until_ = now + kHalvedFor;
-  PutBack(std::move(batch));
+  if (now >= halved_until_) in_halves_.clear();
+  const auto known = [this](const HandlerCall& call) { return in_halves_.contains(call.id); };
+  if (std::ranges::none_of(batch, known)) {
+    halved_ = std::max<std::size_t>(std::min(batch.size(), MostRecords(now)) / 2, 1);
+    halved_until_ = now + kHalvedFor;
+  }
+  for (const HandlerCall& call : batch) in_halves_.insert(call.id);
+  const auto middle = batch.begin() + static_cast<std::ptrdiff_t>((batch.size() + 1) / 2);
+  CallBatch second(std::make_move_iterator(middle), std::make_move_iterator(batch.end()));
+  batch.erase(middle, batch.end());
+  if (!second.empty()) PutBack(std::move(second));
+  if (!batch.empty()) PutBack(std::move(batch));
+  most_ = MostRecords(now);
+  for (auto group = groups_.begin(); group != groups_.end(); ++group) {
+    FillAgain(group->second);
+    by_due_.emplace(std::pair(group->second.due, group->second.number), group);
+  }
 }
 
 bool BatchQueue::Remove(std::uint64_t id) {
-  const auto is_it = [id](const Waiting& waiting) { return waiting.call.id == id; };
-  std::size_t removed = std::erase_if(alone_, is_it);
-  for (Group& group : groups_) removed += std::erase_if(group.calls, is_it);
-  std::erase_if(groups_, [](const Group& group) { return group.calls.empty(); });
-  return removed > 0;
+  const auto is_it = [id](const HandlerCall& call) { return call.id == id; };
+  if (std::erase_if(alone_, is_it) > 0) return true;
+  for (auto batch = again_.begin(); batch != again_.end(); ++batch) {
+    if (std::erase_if(*batch, is_it) == 0) continue;
+    if (batch->empty()) again_.erase(batch);
+    return true;
+  }
+  for (auto group = groups_.begin(); group != groups_.end(); ++group) {
+    auto& calls = group->second.calls;
+    if (std::erase_if(calls, [&](const Waiting& one) { return is_it(one.call); }) == 0) continue;
+    if (calls.empty()) {
+      Erase(group);
+    } else {
+      FillAgain(group->second);
+      by_due_.emplace(std::pair(group->second.due, group->second.number), group);
+    }
+    return true;
+  }
+  return false;
 }
 
 void BatchQueue::Clear() {
+  again_.clear();
   alone_.clear();
+  by_due_.clear();
   groups_.clear();
 }
 
@@ -67,48 +119,47 @@ std::size_t BatchQueue::MostRecords(Instant now) const {
   return now < halved_until_ ? std::min(most, halved_) : most;
 }
 
-BatchQueue::Filled BatchQueue::NextBatch(const Group& group, Instant now) const {
-  const std::size_t most = MostRecords(now);
-  std::size_t bytes = 0;
-  std::size_t records = 0;
-  while (records < std::min(group.calls.size(), most)) {
-    bytes += SizeOf(group.calls[records].call);
-    if (records > 0 && bytes > kMostBytes) return {records, Instant()};
-    ++records;
+Instant BatchQueue::Next(Instant /*now*/) const {
+  if (!again_.empty() || !alone_.empty()) return rate_.NextCall();
+  if (by_due_.empty()) return Instant::max();
+  return std::max(by_due_.begin()->first.first, rate_.NextCall());
+}
+
+BatchQueue::Taken BatchQueue::Take(Instant now) {
+  Taken taken;
+  most_ = MostRecords(now);
+  while (taken.calls.empty() && Due(now)) {
+    for (HandlerCall& call : TakeFirst()) {
+      const bool late = call.valid_until <= now && !Planted("late_call_goes_out");
+      (late ? taken.late : taken.calls).push_back(std::move(call));
+    }
   }
-  return {records, records == most ? Instant() : group.calls.front().since + options_.linger};
+  return taken;
 }
 
-std::vector<BatchQueue::Group>::const_iterator BatchQueue::First(Instant now) const {
-  return std::ranges::min_element(groups_, {}, [&](const Group& group) {
-    return std::pair(NextBatch(group, now).due, group.calls.front().since);
-  });
-}
-
-Instant BatchQueue::Next(Instant now) const {
-  if (!alone_.empty()) return rate_.NextCall();
-  const auto first = First(now);
-  if (first == groups_.end()) return Instant::max();
-  return std::max(NextBatch(*first, now).due, rate_.NextCall());
-}
-
-CallBatch BatchQueue::Take(Instant now) {
+CallBatch BatchQueue::TakeFirst() {
   CallBatch batch;
-  if (!Due(now)) return batch;
-  rate_.OnCall(now);
-  if (!alone_.empty()) {
-    batch.push_back(std::move(alone_.front().call));
+  if (!again_.empty()) {
+    batch = std::move(again_.front());
+    again_.pop_front();
+  } else if (!alone_.empty()) {
+    batch.push_back(std::move(alone_.front()));
     alone_.pop_front();
-    return batch;
+  } else {
+    const auto from = by_due_.begin()->second;
+    Group& group = from->second;
+    batch.reserve(group.records);
+    for (std::size_t i = 0; i < group.records; ++i) {
+      batch.push_back(std::move(group.calls.front().call));
+      group.calls.pop_front();
+    }
+    if (group.calls.empty()) {
+      Erase(from);
+    } else {
+      FillAgain(group);
+      by_due_.emplace(std::pair(group.due, group.number), from);
+    }
   }
-  const auto from = groups_.begin() + (First(now) - groups_.cbegin());
-  const std::size_t size = NextBatch(*from, now).records;
-  batch.reserve(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    batch.push_back(std::move(from->calls.front().call));
-    from->calls.pop_front();
-  }
-  if (from->calls.empty()) groups_.erase(from);
   return batch;
 }
 

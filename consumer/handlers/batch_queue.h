@@ -1,14 +1,20 @@
 // Calls that wait to go out, several in one request where the handler takes batches: as many as
-// wait and share a request, up to max_records, once the first has waited for `linger`; by a rate of
-// requests. Sans-IO, a value; one thread.
+// wait and share a request, up to max_records, once the first has waited for `linger`, or for half
+// of what was left of its lease; by a rate of requests. Of batches that are due the first that
+// became so. Times are CLOCK_BOOTTIME's. Sans-IO, a value; one thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "consumer/flow/ports/ports.h"
@@ -39,9 +45,10 @@ class BatchQueue {
   void ShareBy(Shared shared) { shared_ = std::move(shared); }
 
   void Add(HandlerCall call, Instant now);
-  // They go out first, without a wait.
-  void PutBack(CallBatch batch);
-  // … and no more than half as many at a time for a while: they were too much for the receiver.
+  // It goes out again as it is, first and without a wait.
+  void PutBack(CallBatch batch) { again_.push_front(std::move(batch)); }
+  // It was too much for the receiver: its halves go out first, and none is larger for a while. What
+  // is halved again says nothing of other batches: one of its records may be too much by itself.
   void Halve(CallBatch batch, Instant now);
   bool Remove(std::uint64_t id);  // a call; false: it does not wait here
   void Clear();
@@ -49,34 +56,48 @@ class BatchQueue {
   // When Take gives a batch, if no further call comes; max(): it gives none.
   [[nodiscard]] Instant Next(Instant now) const;
   [[nodiscard]] bool Due(Instant now) const { return Next(now) <= now; }
-  CallBatch Take(Instant now);  // empty: none is due
+  struct Taken {
+    CallBatch calls;  // empty: none is due
+    CallBatch late;   // their leases have ended meanwhile (HandlerCall::valid_until)
+  };
+  Taken Take(Instant now);
+  // A request went out: it counts against the rate.
+  void OnSent(Instant now) { rate_.OnCall(now); }
 
  private:
   struct Waiting {
     HandlerCall call;
     Instant since;
+    Instant until;  // it waits no longer for others
   };
+  // Calls that share their requests, and how far the next batch has been filled with them.
   struct Group {
-    std::string shared;
+    std::uint64_t number = 0;
     std::deque<Waiting> calls;  // never empty
-  };
-  std::deque<Waiting>& PlaceFor(const HandlerCall& call);
-  [[nodiscard]] std::size_t MostRecords(Instant now) const;
-  struct Filled {
     std::size_t records = 0;
-    Instant due;  // at once where no other can join them
+    std::size_t bytes = 0;
+    std::optional<Instant> full_since;
+    Instant due;  // of the next batch: since it is full, or its first call waits no longer
   };
-  [[nodiscard]] Filled NextBatch(const Group& group, Instant now) const;
-  // The group whose batch is due first; groups_.end(): there is none.
-  [[nodiscard]] std::vector<Group>::const_iterator First(Instant now) const;
+  using Groups = std::unordered_map<std::string, Group>;
+  void Fill(Group& group);
+  void FillAgain(Group& group);
+  void Erase(Groups::iterator group);
+  CallBatch TakeFirst();
+  [[nodiscard]] std::size_t MostRecords(Instant now) const;
 
   const BatchOptions options_;
   RateLimit rate_;
   Shared shared_;
-  std::deque<Waiting> alone_;  // each is a batch; before the others
-  std::vector<Group> groups_;
+  std::deque<CallBatch> again_;    // before all others
+  std::deque<HandlerCall> alone_;  // each is a batch; before the groups
+  Groups groups_;
+  std::map<std::pair<Instant, std::uint64_t>, Groups::iterator> by_due_;  // and by number
+  std::uint64_t made_ = 0;                                                // groups
+  std::size_t most_ = 1;                                                  // records of a batch, now
   std::size_t halved_ = 0;
   Instant halved_until_{};
+  std::unordered_set<std::uint64_t> in_halves_;  // calls, until then
 };
 
 }  // namespace fencepost::consumer

@@ -61,10 +61,16 @@ void PollingRunner::TakeCommands() {
       waiting_.SetRate(tuned->requests_a_second);
       continue;
     }
-    const std::uint64_t id = std::get<CancelCall>(command).id;
-    if (CancelRunning(id)) continue;
+    const auto [id, only_unsent] = std::get<CancelCall>(command);
+    if (!only_unsent && CancelRunning(id)) continue;
     if (waiting_.Remove(id)) answered_({.id = id, .result = Cancelled()});
   }
+}
+
+CallBatch PollingRunner::TakeDue() {
+  BatchQueue::Taken taken = waiting_.Take(Now());
+  for (const HandlerCall& call : taken.late) answered_({.id = call.id, .result = Cancelled()});
+  return std::move(taken.calls);
 }
 
 void PollingRunner::AnswerEach(Out out, std::vector<HandlerResult> results) {

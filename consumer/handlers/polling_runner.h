@@ -25,6 +25,7 @@ class PollingRunner : public HandlerRunner {
 
   void Call(HandlerCall call) override { Put(std::move(call)); }
   void Cancel(std::uint64_t id) override { Put(CancelCall{id}); }
+  void Withdraw(std::uint64_t id) override { Put(CancelCall{.id = id, .only_unsent = true}); }
   void Tune(int concurrency, double requests_a_second) override {
     Put(Tuned{concurrency, requests_a_second});
   }
@@ -42,7 +43,7 @@ class PollingRunner : public HandlerRunner {
     [[nodiscard]] bool Cancelled(std::uint64_t id) const;
     [[nodiscard]] bool Abandoned() const { return cancelled.size() == calls.size(); }
   };
-  static Instant Now() { return Instant(Clock::now().time_since_epoch()); }
+  static Instant Now() { return locking::ReadClocks().boot; }  // waiting_'s
 
   // Any thread: the poll of the runner's thread returns.
   virtual void Wake() = 0;
@@ -51,6 +52,8 @@ class PollingRunner : public HandlerRunner {
   virtual bool CancelRunning(std::uint64_t id) = 0;
   // The thread's own: what was asked for since the last time goes into waiting_, or is cancelled.
   void TakeCommands();
+  // The thread's own: a batch that may go out, if one is due; calls that are late are answered.
+  CallBatch TakeDue();
   // The thread's own: answers the calls of a batch that has ended, each with its result; all with
   // the same failure, which is shared where they are several; those that were cancelled.
   void AnswerEach(Out out, std::vector<HandlerResult> results);
@@ -69,6 +72,7 @@ class PollingRunner : public HandlerRunner {
  private:
   struct CancelCall {
     std::uint64_t id = 0;
+    bool only_unsent = false;
   };
   struct Tuned {
     int concurrency = 1;

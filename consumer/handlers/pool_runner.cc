@@ -46,12 +46,8 @@ void PoolRunner::Cancel(std::uint64_t id) {
     if (at != running_.end()) {
       (*at)->end = End::kCancelled;
       stop = (*at)->stop;
-    } else {
-      const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
-                                      [id](const HandlerCall& call) { return call.id == id; });
-      if (waits == waiting_.end()) return;
-      waiting_.erase(waits);
-      cancelled_.push_back(id);
+    } else if (!Forget(id)) {
+      return;
     }
   }
   // Not under the lock: what hangs on the token may call us.
@@ -60,6 +56,22 @@ void PoolRunner::Cancel(std::uint64_t id) {
   } else {
     timeouts_.notify_one();
   }
+}
+
+void PoolRunner::Withdraw(std::uint64_t id) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!Forget(id)) return;
+  }
+  timeouts_.notify_one();
+}
+
+bool PoolRunner::Forget(std::uint64_t id) {
+  if (std::erase_if(waiting_, [id](const HandlerCall& call) { return call.id == id; }) == 0) {
+    return false;
+  }
+  cancelled_.push_back(id);
+  return true;
 }
 
 void PoolRunner::Stop() {
@@ -105,7 +117,9 @@ void PoolRunner::Answer(Handler& handler, const HandlerCall& call,
                         std::optional<Running>& running) {
   const HandlerRequest request = RequestOf(call, call.record);
   const Clock::time_point since = Clock::now();
-  HandlerResult result = handler.Handle(request, running->stop.get_token());
+  HandlerResult result = LeaseHasEnded(call.valid_until)
+                             ? Cancelled()
+                             : handler.Handle(request, running->stop.get_token());
   const Nanos took = Clock::now() - since;
   End end = End::kByItself;
   {

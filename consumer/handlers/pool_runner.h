@@ -35,6 +35,7 @@ class PoolRunner : public HandlerRunner {
   tl::expected<void, Error> Start() override;
   void Call(HandlerCall call) override;
   void Cancel(std::uint64_t id) override;
+  void Withdraw(std::uint64_t id) override;
   void Stop() override;
 
  private:
@@ -48,6 +49,7 @@ class PoolRunner : public HandlerRunner {
   };
 
   void Work(std::optional<Running>& running);
+  bool Forget(std::uint64_t id);  // a call that waits; under the lock
   void Answer(Handler& handler, const HandlerCall& call, std::optional<Running>& running);
   void WatchTimeouts();
   std::vector<std::stop_source> TakeOverdue(Clock::time_point now);  // holds mutex_

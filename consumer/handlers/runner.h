@@ -31,6 +31,8 @@ class HandlerRunner {
   virtual void Call(HandlerCall call) = 0;
   // Any thread. The call is answered soon, with the class "cancelled" unless it had ended.
   virtual void Cancel(std::uint64_t id) = 0;
+  // Any thread. As Cancel, but only where the call has not gone out yet.
+  virtual void Withdraw(std::uint64_t id) = 0;
   // Any thread. Requests at a time and a second from now on; a runner with numbers of its own may
   // ignore it.
   virtual void Tune(int /*concurrency*/, double /*requests_a_second*/) {}
@@ -40,10 +42,14 @@ class HandlerRunner {
 
 inline constexpr std::size_t kMaxAnswerBytes = 16u << 20;
 
+// A call must not go out any more (HandlerCall::valid_until).
+bool LeaseHasEnded(Instant valid_until);
+
 inline HandlerResult Cancelled() {
   return tl::unexpected(HandlerFailure{.error_class = "cancelled",
                                        .text = "the call was cancelled",
-                                       .shown = "the call was cancelled"});
+                                       .shown = "the call was cancelled",
+                                       .made = false});
 }
 
 inline HandlerResult TimedOut(Millis limit) {

@@ -17,9 +17,8 @@
 #include <tl/expected.hpp>
 
 #include "consumer/handlers/http/http_batch.h"
-#include "consumer/handlers/http/http_body.h"
 #include "consumer/handlers/http/http_request.h"
-#include "consumer/handlers/http/http_result.h"
+#include "consumer/handlers/http/http_rules.h"
 #include "consumer/handlers/runner.h"
 #include "consumer/pipeline/pipeline_test.h"
 #include "consumer/testing/stub_service.h"

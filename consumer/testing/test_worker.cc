@@ -121,6 +121,9 @@ void TestWorker::Act() {
   for (auto& lookup : actions.lookups) LookUp(std::move(lookup));
   for (HandlerCall& call : actions.calls) calls_.Add(std::move(call), world_.time.now().boot);
   for (const std::uint64_t call : actions.cancels) Cancel(call);
+  for (const std::uint64_t call : actions.withdraws) {
+    if (calls_.Remove(call)) AnswerUnsent(call);
+  }
   SendCalls();
   for (auto& batch : actions.writes) Write(std::move(batch));
   if (!actions.dead_letters.empty()) Publish(std::move(actions.dead_letters));
@@ -172,7 +175,13 @@ void TestWorker::Arm() {
 
 void TestWorker::SendCalls() {
   const locking::Instant now = world_.time.now().boot;
-  while (calls_.Due(now)) Call(calls_.Take(now));
+  while (calls_.Due(now)) {
+    BatchQueue::Taken taken = calls_.Take(now);
+    for (const HandlerCall& call : taken.late) AnswerUnsent(call.id);
+    if (taken.calls.empty()) continue;
+    calls_.OnSent(now);
+    Call(std::move(taken.calls));
+  }
   const locking::Instant next = calls_.Next(now);
   if (next == locking::Instant::max() || next >= calls_at_) return;
   calls_at_ = next;
@@ -181,7 +190,10 @@ void TestWorker::SendCalls() {
 
 void TestWorker::Cancel(std::uint64_t call) {
   cancelled_.push_back(call);
-  if (!calls_.Remove(call)) return;
+  if (calls_.Remove(call)) AnswerUnsent(call);
+}
+
+void TestWorker::AnswerUnsent(std::uint64_t call) {
   Later(locking::Nanos(0), [this, call] {
     std::erase(cancelled_, call);
     core_.OnHandled({.id = call, .result = Cancelled()}, world_.time.now());

@@ -38,6 +38,7 @@ class TestWorker {
   void SendCalls();  // those whose batches are due
   void Call(CallBatch calls);
   void Cancel(std::uint64_t call);
+  void AnswerUnsent(std::uint64_t call);
   void Write(std::unique_ptr<WriteBatch> batch);
   void LookUp(std::unique_ptr<LookupBatch> batch);
   void Publish(std::vector<DeadLetter> letters);

@@ -104,6 +104,7 @@ struct Worker::Impl : SourceSink {
     for (auto& lookup : actions.lookups) writer.LookUp(std::move(lookup));
     for (auto& call : actions.calls) handler->Call(std::move(call));
     for (const std::uint64_t call : actions.cancels) handler->Cancel(call);
+    for (const std::uint64_t call : actions.withdraws) handler->Withdraw(call);
     for (auto& batch : actions.writes) writer.Write(std::move(batch));
     if (!actions.dead_letters.empty()) dead_letters->Publish(std::move(actions.dead_letters));
     if (!actions.dropped_letters.empty()) dead_letters->Drop(std::move(actions.dropped_letters));

@@ -64,6 +64,8 @@ struct HandlerFailure {
   bool reached = true;
   // false: the record was refused before the receiver was called. Says nothing about the receiver.
   bool asked = true;
+  // false: it was cancelled, or not sent in time (HandlerCall::valid_until).
+  bool made = true;
   // It is that of a request with several records, as a whole, and says nothing about any of them:
   // the next call of each goes alone.
   bool shared = false;
@@ -81,6 +83,9 @@ struct HandlerCall {
   std::uint64_t token = 0;
   int attempt = 1;
   Millis timeout{};
+  // Of the lease of `token`. Not sent by then, it is cancelled: another worker may be at the record
+  // with a higher token.
+  Instant valid_until = Instant::max();
   bool alone = false;  // in no request with others: its failure is to tell of it
 };
 

@@ -125,7 +125,7 @@ void ExecRunner::HandOut() {
   for (Slot& slot : slots_) {
     while (slot.free() && waiting_.Due(Now()) &&
            (Planted("line_from_before_is_the_reply") || ReadyForRecord(slot))) {
-      GiveTo(slot, waiting_.Take(Now()));
+      GiveTo(slot, TakeDue());
     }
   }
 }
@@ -194,9 +194,9 @@ int ExecRunner::PollMillis(Clock::time_point now) const {
   for (const Slot& slot : slots_) {
     Clock::time_point at = slot.work ? slot.deadline : slot.start_at;
     if (slot.free()) {
-      const Instant due = waiting_.Next(Instant(now.time_since_epoch()));
+      const Instant due = waiting_.Next(Now());
       if (due == Instant::max()) continue;
-      at = Clock::time_point(due.time_since_epoch());
+      at = now + (due - Now());
     }
     if (slot.gone_at) at = *slot.gone_at;
     next = next ? std::min(*next, at) : at;

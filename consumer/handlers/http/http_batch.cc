@@ -22,11 +22,16 @@ using Bodies = std::vector<AnswerBody>;
 // An element of an answer.
 struct HttpElement {
   std::string text;
-  std::optional<std::string> id;            // a text that an object has under this name
+  std::optional<std::string> id;            // the text or number that an object has under this name
+  bool odd_id = false;                      // it has something else there
   std::optional<std::string> value, error;  // its members, as JSON
 
   // It says itself of which record it speaks.
   [[nodiscard]] bool IsVerdict() const { return id && (value || error); }
+  // It is a verdict, and does not say on which record.
+  [[nodiscard]] bool IsVerdictOnNone() const {
+    return !id && (odd_id ? value || error : error && *error != "null");
+  }
 };
 using Elements = std::vector<HttpElement>;
 
@@ -55,7 +60,14 @@ HttpElement ElementOf(std::string text) {
     std::string_view id;
     if (name == "id") {
       element.id.reset();
-      if (!field.value().get_string().get(id)) element.id = std::string(id);
+      simdjson::ondemand::json_type type{};
+      if (field.value().type().get(type)) return element;
+      if (type == simdjson::ondemand::json_type::string && !field.value().get_string().get(id)) {
+        element.id = std::string(id);
+      } else if (type == simdjson::ondemand::json_type::number) {
+        element.id = JsonOf(field.value());
+      }
+      element.odd_id = !element.id;
     } else if (name == "value") {
       element.value = JsonOf(field.value());
     } else if (name == "error") {
@@ -227,6 +239,10 @@ tl::expected<std::vector<AnswerBody>, HandlerFailure> ParseHttpBatch(
   if (!elements) {
     return tl::unexpected(
         BadAnswer(array ? "the answer is not a JSON array" : "a line of the answer is not JSON"));
+  }
+  if (std::ranges::any_of(*elements, [](const auto& e) { return e.IsVerdictOnNone(); })) {
+    return tl::unexpected(
+        BadAnswer("a verdict of the answer does not have its record's id, as it was sent"));
   }
   const auto verdicts = static_cast<std::size_t>(
       std::ranges::count_if(*elements, [](const auto& e) { return e.IsVerdict(); }));

@@ -12,7 +12,7 @@
 
 #include "consumer/handlers/batch_queue.h"
 #include "consumer/handlers/http/http_answer.h"
-#include "consumer/handlers/http/http_result.h"
+#include "consumer/handlers/http/http_rules.h"
 #include "consumer/handlers/runner.h"
 
 namespace fencepost::consumer {
@@ -20,7 +20,7 @@ namespace fencepost::consumer {
 class HttpBatchText {
  public:
   explicit HttpBatchText(HttpBatchForm form) : array_(form == HttpBatchForm::kArray) {}
-  // The record's element, whose value is the body that it would have alone (http_body.h). Failure:
+  // The record's element, whose value is the body that it would have alone (http_rules.h). Failure:
   // that is not JSON.
   std::optional<HandlerFailure> Add(const HandlerCall& call,
                                     const std::optional<std::string>& body);

@@ -179,6 +179,8 @@ int HttpRequest::BeforeSending(void* self, char* /*there*/, char* /*here*/, int 
   if (request.begun_ && request.WentOut() && !Planted("attempt_is_sent_again")) {
     return CURL_PREREQFUNC_ABORT;
   }
+  request.too_late_ = LeaseHasEnded(request.valid_until_);
+  if (request.too_late_) return CURL_PREREQFUNC_ABORT;
   request.begun_ = true;
   return CURL_PREREQFUNC_OK;
 }
@@ -200,8 +202,9 @@ std::size_t HttpRequest::OnBody(char* data, std::size_t size, std::size_t count,
   return size * count;
 }
 
-void HttpRequest::Begin(const HandlerCall& call, RequestParts parts) {
+void HttpRequest::Begin(const HandlerCall& call, RequestParts parts, Instant valid_until) {
   payload_ = std::move(parts.body);
+  valid_until_ = valid_until;
   Reset();
   Set(easy_.get(), CURLOPT_TIMEOUT_MS,
       static_cast<long>(std::max<Millis>(call.timeout, Millis(1)).count()));
@@ -213,6 +216,7 @@ void HttpRequest::Begin(const HandlerCall& call, RequestParts parts) {
 void HttpRequest::Reset() {
   body_.clear();
   begun_ = false;
+  too_late_ = false;
   too_large_ = false;
   words_[0] = '\0';
 }
@@ -335,7 +339,9 @@ AnswerBody HttpRequest::Result(CURLcode code) {
   if (code != CURLE_OK && !too_large_ && !torn) {
     const bool late = code == CURLE_OPERATION_TIMEDOUT;
     const bool again = code == CURLE_ABORTED_BY_CALLBACK;  // BeforeSending
-    const std::string words = again ? "the connection ended without an answer" : CurlsWords(code);
+    const std::string words = too_late_ ? "there was no connection before the lease had ended"
+                              : again   ? "the connection ended without an answer"
+                                        : CurlsWords(code);
     return tl::unexpected(HandlerFailure{.error_class = late ? "timeout" : "connection",
                                          .text = words,
                                          .shown = words,

@@ -41,7 +41,7 @@ struct HttpTarget {
   static tl::expected<HttpTarget, Error> Make(const HttpHandlerOptions& options,
                                               const std::string& pipeline);
   [[nodiscard]] bool batches() const { return options.batch.max_records > 1; }
-  // Error: a bad record. It lacks a part of a template, or its body (http_body.h) is not what its
+  // Error: a bad record. It lacks a part of a template, or its body (http_rules.h) is not what its
   // Content-Type says.
   tl::expected<RequestParts, HandlerFailure> PartsOf(const HandlerCall& call,
                                                      std::optional<std::string> body,
@@ -61,8 +61,8 @@ class HttpRequest {
   HttpRequest& operator=(const HttpRequest&) = delete;
 
   // Sets the handle up for this call, or the first of a batch, and its parts; CURLOPT_PRIVATE is
-  // this object.
-  void Begin(const HandlerCall& call, RequestParts parts);
+  // this object. After `valid_until` it does not go out.
+  void Begin(const HandlerCall& call, RequestParts parts, Instant valid_until);
   // The token that the service asks for; before each time it is sent.
   void Authorize(const std::string& token);
   // The service answered 401.
@@ -97,6 +97,8 @@ class HttpRequest {
   std::optional<std::string> payload_;
   std::string body_;    // of the answer
   bool begun_ = false;  // a connection is there, and it was about to go out
+  Instant valid_until_ = Instant::max();
+  bool too_late_ = false;  // and it was about to go out
   bool too_large_ = false;
   std::array<char, CURL_ERROR_SIZE> words_{};
 };

@@ -154,12 +154,12 @@ void CurlLoop::Tell(curl_socket_t socket, std::uint32_t events) const {
 }
 
 int CurlLoop::WaitMillis(Instant until) const {
-  const Instant next = due_ ? std::min(until, Instant(due_->time_since_epoch())) : until;
-  if (next == Instant::max()) return -1;
-  const auto left =
-      std::chrono::ceil<milliseconds>(next.time_since_epoch() - Clock::now().time_since_epoch())
-          .count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
+  Nanos left = Nanos::max();
+  if (until != Instant::max()) left = until - locking::ReadClocks().boot;
+  if (due_) left = std::min<Nanos>(left, *due_ - Clock::now());
+  if (left == Nanos::max()) return -1;
+  const auto millis = std::chrono::ceil<milliseconds>(left).count();
+  return static_cast<int>(std::clamp<std::int64_t>(millis, 0, INT_MAX));
 }
 
 void CurlLoop::Act(curl_socket_t socket, int what) const {
@@ -278,15 +278,17 @@ tl::expected<RequestParts, HandlerFailure> HttpRunner::PartsOfBatch(CallBatch& c
 }
 
 void HttpRunner::StartWaiting() {
-  while (running_.size() < concurrency_ && waiting_.Due(Now())) Send(waiting_.Take(Now()));
+  while (running_.size() < concurrency_ && waiting_.Due(Now())) Send(TakeDue());
 }
 
 void HttpRunner::Send(CallBatch calls) {
+  if (calls.empty()) return;
   auto parts = target_.batches() ? PartsOfBatch(calls) : PartsOf(calls.front());
   if (calls.empty()) return;
   if (!parts) {
     return answered_({.id = calls.front().id, .result = tl::unexpected(std::move(parts.error()))});
   }
+  waiting_.OnSent(Now());
   std::unique_ptr<HttpRequest> request;
   if (idle_.empty()) {
     request = std::make_unique<HttpRequest>(&target_);
@@ -295,7 +297,9 @@ void HttpRunner::Send(CallBatch calls) {
     request = std::move(idle_.back());
     idle_.pop_back();
   }
-  request->Begin(calls.front(), std::move(*parts));
+  const Instant valid_until =
+      std::ranges::min_element(calls, {}, &HandlerCall::valid_until)->valid_until;
+  request->Begin(calls.front(), std::move(*parts), valid_until);
   const HttpRequest* const key = request.get();
   Running running{std::move(request), {std::move(calls), Clock::now()}};
   SendOut(running_.emplace(key, std::move(running)).first->second);

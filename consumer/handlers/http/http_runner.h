@@ -11,9 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "consumer/handlers/http/http_body.h"
 #include "consumer/handlers/http/http_request.h"
-#include "consumer/handlers/http/http_result.h"
+#include "consumer/handlers/http/http_rules.h"
 #include "consumer/handlers/http/oauth_client.h"
 #include "consumer/handlers/polling_runner.h"
 

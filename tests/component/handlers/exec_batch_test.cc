@@ -16,13 +16,15 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr const char* kPrelude = R"(#!/usr/bin/env python3
-import json, os, signal, sys, time
+import json, os, signal, sys, threading
+def pause(seconds):
+    threading.Event().wait(seconds)
 def reply(text):
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 def beat():
     for _ in range(6):
-        time.sleep(0.5)
+        pause(0.5)
         reply('{"heartbeat": true}')
 def replies(batch):
     reply(json.dumps({"batch": batch}))
@@ -138,12 +140,11 @@ TEST_F(ExecBatch, LeavesOutARecordThatCannotBeSent) {
 }
 
 TEST_F(ExecBatch, GoesOnForTheOthersWhereARecordIsCancelledAndIsKilledWhereAllAre) {
-  StartPython(
-      fmt::format("open('{0}', 'w')\n"
-                  "while os.path.exists('{0}') and batch[0]['value'] < 9: time.sleep(0.01)\n"
-                  "if batch[0]['value'] == 9: signal.pause()\nreplies(answers)",
-                  dir_.File("has it")),
-      2);
+  StartPython(fmt::format("open('{0}', 'w')\n"
+                          "while os.path.exists('{0}') and batch[0]['value'] < 9: pause(0.01)\n"
+                          "if batch[0]['value'] == 9: signal.pause()\nreplies(answers)",
+                          dir_.File("has it")),
+              2);
   const auto both = CallAll({"1", "2"});
   ASSERT_TRUE(WaitUntil(10s, [&] { return std::filesystem::exists(dir_.File("has it")); }));
   Cancel(both[0]);

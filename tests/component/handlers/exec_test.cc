@@ -295,6 +295,13 @@ TEST_F(ExecHandler, LeavesNoChildOfAProcessThatOverrunsTheTimeoutOrEnds) {
   EXPECT_EQ(recorder_.handled(), 5);
 }
 
+TEST_F(ExecHandler, IsToldOfNoRecordWhoseLeaseHasEnded) {
+  StartPython("reply(json.dumps({'value': value}))");
+  EXPECT_EQ(ClassOf(Call({.value = "1", .valid_until = Instant()})), "cancelled");
+  EXPECT_EQ(recorder_.handled(), 0);
+  EXPECT_EQ(ValueOf("2"), "2");
+}
+
 TEST_F(ExecHandler, KillsTheProcessOfACallThatIsCancelled) {
   StartPython(
       fmt::format("if value:\n    open('{}', 'w')\n    signal.pause()\n"

@@ -140,6 +140,17 @@ TEST_F(HttpBatches, LeaveOutARecordThatCannotBeSent) {
               ElementsAre("[1,2]", ::testing::StartsWith("bad_record: "), "[3,2]"));
 }
 
+TEST_F(HttpBatches, AreSentWithoutARecordWhoseLeaseHasEnded) {
+  Serve([](const StubServer::Request& request) { return Good(request); },
+        {.max_records = 2, .linger = 20'000ms});
+  const auto good = Call({.value = "1", .record_id = "1"});
+  const auto late = Call({.value = "2", .record_id = "2", .valid_until = Instant()});
+  EXPECT_EQ(ClassOf(late), "cancelled");
+  EXPECT_EQ(ClassOf(good), "success");
+  ASSERT_EQ(server_->requests().size(), 1U);
+  EXPECT_EQ(server_->requests().front().body.find(R"("id":"2")"), std::string::npos);
+}
+
 TEST_F(HttpBatches, GoOnForTheOthersWhereARecordIsCancelledAndAreBrokenOffWhereAllAre) {
   Serve(
       [this](const StubServer::Request& request) {

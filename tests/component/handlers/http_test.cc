@@ -286,6 +286,15 @@ TEST_F(HttpHandler, CountsTheTimeoutFromTheStartOfTheRequest) {
   EXPECT_EQ(ClassOf(second), "success");
 }
 
+TEST_F(HttpHandler, SendsNothingUnderALeaseThatHasEnded) {
+  Always({.body = "1"});
+  const auto late = Call({.value = "late", .valid_until = Instant()});
+  EXPECT_EQ(ClassOf(late), "cancelled");
+  EXPECT_EQ(ValueOf("2"), "1");
+  EXPECT_EQ(ClassOf(Call({.value = "late", .valid_until = Instant()})), "cancelled");
+  EXPECT_EQ(OnlyRequest().body, "2");
+}
+
 TEST_F(HttpHandler, BreaksOffARequestThatIsCancelled) {
   HoldAll(1);
   const auto out = Call("1");

@@ -106,6 +106,12 @@ TEST_F(PoolOfHandlers, CancelsWhatRunsAndWhatWaits) {
   EXPECT_THAT(ResultOf("b").value(), ElementsAre("b", "o-1"));
 }
 
+TEST_F(PoolOfHandlers, IsNotCalledUnderALeaseThatHasEnded) {
+  StartPool(1);
+  EXPECT_EQ(ClassOf(Call({.value = "wait", .valid_until = Instant()})), "cancelled");
+  EXPECT_THAT(ResultOf("a").value(), ElementsAre("a", "o-1"));
+}
+
 TEST_F(PoolOfHandlers, StopsWithCallsInside) {
   StartPool(2);
   for (int i = 0; i < 5; ++i) Call("wait");

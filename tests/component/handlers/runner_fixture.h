@@ -28,6 +28,7 @@ struct CallSpec {
   std::string record_id = "o-1";
   std::string topic = "orders";
   Millis timeout{20'000};
+  Instant valid_until = Instant::max();
 };
 
 inline HandlerCall MakeCall(std::uint64_t id, const CallSpec& spec) {
@@ -37,7 +38,8 @@ inline HandlerCall MakeCall(std::uint64_t id, const CallSpec& spec) {
                    .record_id = spec.record_id,
                    .token = 9'007'199'254'740'993,
                    .attempt = 2,
-                   .timeout = spec.timeout};
+                   .timeout = spec.timeout,
+                   .valid_until = spec.valid_until};
   call.record.offset = 42;
   call.record.timestamp = 1'700'000'000'123ms;
   if (kept->value) call.record.value = *kept->value;

@@ -71,9 +71,10 @@ TEST(PipelineTestsBatch, StubsAnswerEachRecordOfABatchAndInBadWays) {
       Case("each its own", "{record_id: b, status: 400}, {record_id: c, body: {n: 7}}, " + good,
            "rows: [{id: a, n: 2}, {id: c, n: 7}], dead_letters: [{record_id: b, error_class: "
            "\"400\"}], handler_calls: 1");
-  const Finished run = RunText(Pipeline(
-      "  http: {url: \"http://127.0.0.1:9/price\", idempotent: true, batch: {max_records: 3, linger: 20ms}}",
-      tests));
+  const Finished run =
+      RunText(Pipeline("  http: {url: \"http://127.0.0.1:9/price\", idempotent: true, "
+                       "batch: {max_records: 3, linger: 20ms}}",
+                       tests));
   EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
 }
 

@@ -113,8 +113,10 @@ TEST(PipelineTestsDetail, ARecordThatLacksAPartOfTheRequestIsBadAndMakesNoCall) 
     expect:
       rows: [{id: a}]
       dead_letters:
-        - {error_class: bad_record, error: "handler.http.url: json:/shop finds nothing in the value"}
-        - {error_class: bad_record, error: "handler.http.url: json:/shop would make a segment of the path . or .."}
+        - error_class: bad_record
+          error: "handler.http.url: json:/shop finds nothing in the value"
+        - error_class: bad_record
+          error: "handler.http.url: json:/shop would make a segment of the path . or .."
 handler:
   http: {url: "https://api/{json:/shop}", tls: {certificate: /not/here, key: /not/here}}
 )"));

@@ -47,7 +47,7 @@ AnswerBody Answered(std::string_view answer) {
   call.where.topic = "orders";
   call.record_id = "a";
   call.timeout = Millis(5000);
-  request.Begin(call, {});
+  request.Begin(call, {}, Instant::max());
   const CURLcode code = curl_easy_perform(request.handle());
   FENCEPOST_CHECK(code != CURLE_OPERATION_TIMEDOUT, Shown(answer));
   AnswerBody result = request.Result(code);

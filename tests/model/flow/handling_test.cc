@@ -8,7 +8,8 @@
 namespace fencepost::consumer {
 namespace {
 
-const HandlerFailure kCancelled{.error_class = "cancelled", .text = "cancelled", .retry_after = {}};
+const HandlerFailure kCancelled{
+    .error_class = "cancelled", .text = "cancelled", .made = false, .retry_after = {}};
 const HandlerFailure kBusy{.error_class = "503", .text = "busy", .retry_after = {}};
 
 FlowOptions InOrder() { return FlowBench::Handling(); }
@@ -204,6 +205,16 @@ TEST_F(HandlingByKey, OfAContendedRecordIsFollowedOnceItsCalledOffCallIsAnswered
   worker.Wait(Millis(1200));
   EXPECT_EQ(worker.Calls(), "b");
   EXPECT_EQ(worker.told.skips_by_ledger, 1);
+}
+
+TEST_F(TwoCalls, OfWhichOneWasNotSentInTimeAreMadeAgainWithoutCountingIt) {
+  worker.Deliver(0, {"a", "b"});
+  const locking::Instant end = worker.calls[0].valid_until;
+  EXPECT_GT(end, world.now.boot);
+  EXPECT_LT(end, locking::Instant::max());
+  for (int i = 0; i < 50; ++i) worker.Fail("a", kCancelled);
+  EXPECT_EQ(worker.Calls(), "b a");
+  EXPECT_EQ(worker.calls[1].attempt, 1);
 }
 
 TEST_F(TwoCalls, AreOutAtMost) {

@@ -67,11 +67,11 @@ TEST_F(SharedFailure, MakesNoDeadLetterAndItsRecordsAreTriedAgainAlone) {
   EXPECT_EQ(worker.Calls(), "a b c");
   EXPECT_EQ(Alone(), "abc");
   EXPECT_EQ(worker.calls.front().attempt, 2);
+  for (const std::string id : {"a", "c"}) worker.Handle(id);
   worker.Fail("b", Refused(false));
+  worker.WriteAll();
   EXPECT_EQ(worker.Letters(), "b:400");
   worker.Acknowledge();
-  for (const std::string id : {"a", "c"}) worker.Handle(id);
-  worker.WriteAll();
   EXPECT_EQ(worker.Watermark(0), 3);
 }
 
@@ -144,10 +144,7 @@ class BadRecordInBatches : public WorkerWith<WithBatches> {
     BatchQueue queue({.max_records = kBatch});
     while (!worker.calls.empty()) {
       for (const HandlerCall& call : worker.calls) queue.Add(call, world.now.boot);
-      for (CallBatch batch = queue.Take(world.now.boot); !batch.empty();
-           batch = queue.Take(world.now.boot)) {
-        Answer(batch);
-      }
+      while (queue.Due(world.now.boot)) Answer(queue.Take(world.now.boot).calls);
     }
     worker.WriteAll();
     while (worker.Acknowledge()) ++letters_;

@@ -246,6 +246,7 @@ caught_by(first_refusals_are_believed model/flow
   FirstRecords.AreDeadLettersOnceOneSucceeds)
 caught_by(attempt_is_sent_again component/handlers
   HttpHandler.SendsARequestOnceWhereAConnectionThatWasUsedBeforeEndsWithoutAnAnswer)
+caught_by(late_call_goes_out component/handlers HttpHandler.SendsNothingUnderALeaseThatHasEnded)
 caught_by(expired_token_is_used unit/handlers Token.IsAskedForOnceAndUsedUntilItExpires)
 caught_by(header_hides_the_token component/handlers
   HttpHandler.SendsTheRecordWithItsIdItsTokenAndItsSource)

@@ -28,7 +28,12 @@ class BatchQueueTest : public ::testing::Test {
   void AddAll(std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t id = from; id <= to; ++id) Add(id);
   }
-  CallBatch Take() { return queue_->Take(now_); }
+  CallBatch Take() {
+    BatchQueue::Taken taken = queue_->Take(now_);
+    if (!taken.calls.empty()) queue_->OnSent(now_);
+    late_ += IdsOf(taken.late);
+    return std::move(taken.calls);
+  }
   static std::string IdsOf(const CallBatch& batch) {
     std::string ids;
     for (const HandlerCall& call : batch) {
@@ -48,6 +53,7 @@ class BatchQueueTest : public ::testing::Test {
 
   std::optional<BatchQueue> queue_;
   std::map<std::uint64_t, std::string> values_;
+  std::string late_;  // ids of calls that were given as late
   Instant now_{seconds(1000)};
 };
 
@@ -95,7 +101,7 @@ TEST_F(BatchQueueTest, PutsIntoOneBatchOnlyWhatSharesARequest) {
   EXPECT_EQ(queue_->Next(now_), now_ + Millis(15));
   AddAll(8, 8);
   queue_->Halve({{.id = 2}, {.id = 4}}, now_);
-  EXPECT_EQ(Out(), "2 | 4 | 8 | 7") << "those of a half go first, then one at a time";
+  EXPECT_EQ(Out(), "2 | 4 | 7 | 8") << "those of a half go first, then one at a time";
 }
 
 TEST_F(BatchQueueTest, GivesACallThatGoesAloneAtOnceAndByItself) {
@@ -150,10 +156,10 @@ TEST_F(BatchQueueTest, HalvesWhatWasTooMuchUntilItIsTakenAndForAWhile) {
   CallBatch half = Take();
   EXPECT_EQ(IdsOf(half), "1 2 3 4");
   queue_->Halve(std::move(half), now_);
-  EXPECT_EQ(Out(), "1 2 | 3 4 | 5 6 | 7 8");
+  EXPECT_EQ(Out(), "1 2 | 3 4 | 5 6 7 8");
   Pass(BatchQueue::kHalvedFor - Millis(1));
   AddAll(9, 16);
-  EXPECT_EQ(Out(), "9 10 | 11 12 | 13 14 | 15 16");
+  EXPECT_EQ(Out(), "9 10 11 12 | 13 14 15 16");
   Pass(Millis(1));
   AddAll(17, 24);
   EXPECT_EQ(Out(), "17 18 19 20 21 22 23 24");
@@ -163,7 +169,48 @@ TEST_F(BatchQueueTest, HalvesThreeRecordsToOneEach) {
   Make(3, Millis(20));
   AddAll(1, 3);
   queue_->Halve(Take(), now_);
-  EXPECT_EQ(Out(), "1 | 2 | 3");
+  EXPECT_EQ(Out(), "1 2 | 3");
+}
+
+// One record that is too much by itself is found, and the batches of others stay large.
+TEST_F(BatchQueueTest, HalvesTheHalvesWithoutMakingOthersSmaller) {
+  Make(8, Millis(20));
+  AddAll(1, 16);
+  for (int i = 0; i < 3; ++i) queue_->Halve(Take(), now_);
+  EXPECT_EQ(Out(), "1 | 2 | 3 4 | 5 6 7 8 | 9 10 11 12 | 13 14 15 16");
+}
+
+TEST_F(BatchQueueTest, LetsNoGroupWaitBehindOneThatAlwaysHasAFullBatch) {
+  Make(2, Millis(20), 10);
+  queue_->ShareBy([](const HandlerCall& call) { return call.id == 5 ? "few" : "many"; });
+  AddAll(1, 5);
+  EXPECT_EQ(Out(), "1 2");
+  for (int i = 0; i < 3; ++i) {
+    Pass(Millis(100));
+    AddAll(10 + 2 * i, 11 + 2 * i);
+  }
+  EXPECT_EQ(IdsOf(Take()), "3 4");
+  Pass(Millis(100));
+  EXPECT_EQ(IdsOf(Take()), "5");
+}
+
+TEST_F(BatchQueueTest, GivesBackWhatIsLateWithoutTakingItsPlaceInTheRate) {
+  Make(1, Millis(0), 1);
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    queue_->Add({.id = id, .valid_until = now_ + seconds(id == 4 ? 9 : 2)}, now_);
+  }
+  EXPECT_EQ(Out(), "1");
+  Pass(seconds(2));
+  EXPECT_EQ(Out(), "4");
+  EXPECT_EQ(late_, "2 3");
+}
+
+TEST_F(BatchQueueTest, LetsACallWaitForOthersForHalfOfItsLeaseAtMost) {
+  Make(2, seconds(30));
+  queue_->Add({.id = 1, .valid_until = now_ + seconds(8)}, now_);
+  EXPECT_EQ(queue_->Next(now_), now_ + seconds(4));
+  Pass(seconds(4));
+  EXPECT_EQ(Out(), "1");
 }
 
 TEST_F(BatchQueueTest, CountsRequestsAgainstItsRateNotRecords) {

@@ -44,6 +44,8 @@ const std::string kStranger =
     "all: bad_answer: the answer has the id of a record that is not in its batch";
 const std::string kMixed =
     "all: bad_answer: some elements of the answer are verdicts with an id, others are not";
+const std::string kOnNone =
+    "all: bad_answer: a verdict of the answer does not have its record's id, as it was sent";
 const std::string kNoArray = "all: bad_answer: the answer is not a JSON array";
 const std::string kBadLine = "all: bad_answer: a line of the answer is not JSON";
 const std::string kForm =
@@ -96,9 +98,15 @@ TEST(HttpBatch, OfAnArraySaysOfEachRecordWhatItsAnswerSays) {
       {"values with ids of their own",
        R"([{"id":"p-1","name":"x"},{"id":17},{"id":"p-3","name":"z"}])",
        {R"({"id":"p-1","name":"x"})", "{\"id\":17}", R"({"id":"p-3","name":"z"})"}},
-      {"values with a value, and ids that are no texts",
-       R"([{"id":1,"value":1},{"id":2,"value":2},{"id":null,"value":3}])",
-       {R"({"id":1,"value":1})", R"({"id":2,"value":2})", R"({"id":null,"value":3})"}},
+      {"verdicts whose ids are no texts",
+       R"([{"id":"a","value":1},{"id":null,"value":2},{"id":"c","value":3}])",
+       {kOnNone}},
+      {"an error without an id",
+       R"([{"value":1},{"error":{"retry":false}},{"value":3}])",
+       {kOnNone}},
+      {"values with an error that is null",
+       R"([{"n":1,"error":null},{"n":2,"error":null},3])",
+       {R"({"n":1,"error":null})", R"({"n":2,"error":null})", "3"}},
       {"values with the records' ids in order",
        R"([{"id":"a"},{"id":"b"},{"id":"c"}])",
        {"{\"id\":\"a\"}", "{\"id\":\"b\"}", "{\"id\":\"c\"}"}},
@@ -137,6 +145,18 @@ TEST(HttpBatch, OfAnArraySaysOfEachRecordWhatItsAnswerSays) {
   for (const BatchAnswer& row : rows) {
     EXPECT_EQ(Told(Batches(HttpBatchForm::kArray), row.answer), row.told) << row.what;
   }
+}
+
+TEST(HttpBatch, TakesANumberForTheIdThatIsItsText) {
+  const auto told = [](const std::string& answer) {
+    return Told(Batches(HttpBatchForm::kArray), answer, {"17", "18"});
+  };
+  EXPECT_EQ(told(R"([{"id":18,"value":1},{"id":17,"error":{"retry":false,"message":"declined"}}])"),
+            (std::vector<std::string>{"http_error, for good: declined", "1"}));
+  EXPECT_EQ(
+      told(R"([{"id":18,"score":2},{"id":17,"score":1}])"),
+      std::vector<std::string>{
+          "all: bad_answer: the values of the answer have ids, in another order than the request"});
 }
 
 TEST(HttpBatch, OfLinesSaysOfEachRecordWhatItsAnswerSays) {
@@ -198,10 +218,10 @@ TEST(HttpBatch, CarriesAnElementForEachRecord) {
     EXPECT_THAT(refused->text, HasSubstr("NaN is not JSON (handler.http.batch sends JSON)"));
     EXPECT_FALSE(text.Add(CallOf("c", "\xff"), std::nullopt));
     EXPECT_FALSE(text.Add(CallOf("d", std::nullopt), "[]"));
-    const std::string a =
-        R"({"id":"a\"1","token":9007199254740993,"attempt":2,"key":"k","value":{"n": 1.10,  "s": "a\nb"}})";
-    const std::string c =
-        R"({"id":"c","token":9007199254740993,"attempt":2,"key":null,"key_base64":"/w==","value":null})";
+    const std::string a = R"({"id":"a\"1","token":9007199254740993,"attempt":2,"key":"k",)"
+                          R"("value":{"n": 1.10,  "s": "a\nb"}})";
+    const std::string c = R"({"id":"c","token":9007199254740993,"attempt":2,"key":null,)"
+                          R"("key_base64":"/w==","value":null})";
     const std::string d =
         R"({"id":"d","token":9007199254740993,"attempt":2,"key":null,"value":[]})";
     EXPECT_EQ(text.Take(), form == HttpBatchForm::kArray ? "[" + a + "," + c + "," + d + "]"

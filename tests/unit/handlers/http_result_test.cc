@@ -8,8 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "consumer/handlers/http/http_answer.h"
-#include "consumer/handlers/http/http_body.h"
-#include "consumer/handlers/http/http_result.h"
+#include "consumer/handlers/http/http_rules.h"
 #include "consumer/json/json_text.h"
 
 namespace fencepost::consumer {

@@ -15,7 +15,7 @@
 #include "consumer/handlers/exec/exec_protocol.h"
 #include "consumer/handlers/http/http_answer.h"
 #include "consumer/handlers/http/http_request.h"
-#include "consumer/handlers/http/http_result.h"
+#include "consumer/handlers/http/http_rules.h"
 #include "consumer/handlers/jq/jq_handler.h"
 #include "consumer/handlers/take_handler.h"
 #include "consumer/json/json_digest.h"

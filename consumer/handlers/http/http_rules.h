@@ -1,4 +1,5 @@
-// What a good answer makes of a record: `handler.http.result`. One thread.
+// What a request carries of a record, and what a good answer makes of it: `handler.http.body` and
+// `result`. One thread.
 #pragma once
 
 #include <memory>
@@ -12,6 +13,20 @@
 #include "locking/base/error.h"
 
 namespace fencepost::consumer {
+
+class HttpBodyRule {
+ public:
+  // Error: the program of `body` does not compile.
+  static tl::expected<HttpBodyRule, Error> Make(const HttpHandlerOptions& options);
+
+  // nullopt: the request has no body. A jq program gives JSON, on one line. Error: nothing is sent,
+  // the record is bad: the program fails on it, or gives not exactly one result.
+  tl::expected<std::optional<std::string>, HandlerFailure> Of(const HandlerCall& call);
+
+ private:
+  HttpBody body_ = HttpBody::kValue;
+  std::unique_ptr<Handler> program_;  // kJq
+};
 
 class HttpResultRule {
  public:
