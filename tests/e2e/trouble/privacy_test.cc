@@ -85,7 +85,8 @@ class RefusedRecord : public Privacy, public ::testing::WithParamInterface<Way> 
   PipelineText TextOf(const Way& way) {
     PipelineText text = Text(1);
     text.more = DeadLetters() +
-                "retry: {attempts: 2, give_up_after: 0s, backoff: {initial: 10ms, max: 10ms}}\n" +
+                "retry: {attempts: 2, give_up_after: 0s, never: [422], "
+                "backoff: {initial: 10ms, max: 10ms}}\n" +
                 Filled(way.section);
     if (way.program[0] != '\0') text.more += Program(way.program);
     if (way.record_id[0] != '\0') text.record_id = way.record_id;
@@ -288,8 +289,7 @@ INSTANTIATE_TEST_SUITE_P(
             .quoted = false},
         Way{.name = "ByTheAnswerOfAService",
             .logged = "HTTP 422",
-            .section = "handler: {http: {url: SERVICE, idempotent: true}}\n"
-                       "retry: {never: [422]}\n",
+            .section = "handler: {http: {url: SERVICE, idempotent: true}}\n",
             .answer = {.status = 422, .body = std::string("no such card: ") + kCard}},
         Way{.name = "ByAnAnswerThatIsNotDecoded",
             .logged = "Content-Encoding is unknown",
