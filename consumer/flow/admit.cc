@@ -29,6 +29,7 @@ void Flow::OnRecords(std::vector<Record> records, Now now) {
 // It is finished, without lock, handler or output, and takes no room.
 void Flow::PassBy(Assignment& partition, const Record& record, Now now) {
   partition.PassFiltered(record);
+  dead_letter_limiter_.Disprove(LetterCause::kUnread);
   observer_->OnProcessed(ProcessedResult::kFiltered,
                          {.record = &record, .where = &partition.where, .record_id = {}});
   observer_->OnProgress(now.wall.time_since_epoch());
@@ -59,13 +60,14 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
   }
   work_.Push(&in);
   if (!identified) {
+    const bool unread = !in.record.problem.empty();
     in.without_id = true;
     in.identity.id.clear();
     DeadLetterOrStop(in,
                      {.error_class = "bad_record",
                       .text = identified.error(),
                       .shown = identified.error(),
-                      .cause = LetterCause::kIdentity},
+                      .cause = unread ? LetterCause::kUnread : LetterCause::kIdentity},
                      now);
   }
   Advance(now);

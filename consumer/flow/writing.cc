@@ -264,6 +264,7 @@ void Flow::OnRowLost(const InFlight& in, Now now) {
 // tells nothing about those that become one.
 void Flow::UpdateDeadLetterLimiter(const InFlight& in, const WriteOutcome& outcome) {
   if (!EffectIsWritten(outcome.result) || in.letter != nullptr) return;
+  dead_letter_limiter_.Disprove(LetterCause::kUnread);
   dead_letter_limiter_.Disprove(LetterCause::kIdentity);
   if (outcome.result != WriteResult::kNoOutput)
     dead_letter_limiter_.Disprove(LetterCause::kConflict);
@@ -310,6 +311,7 @@ void Flow::OnSkipped(InFlight& in, DedupeSource source, Now now) {
 }
 
 void Flow::Skip(InFlight& in, DedupeSource source, Now now, bool conflict) {
+  dead_letter_limiter_.Disprove(LetterCause::kUnread);
   dead_letter_limiter_.Disprove(LetterCause::kIdentity);
   if (options_.identity.ByPosition() && !in.identity.in_place) {
     Note(locking::Severity::kWarn, "replay_skipped",

@@ -15,7 +15,8 @@
 // - A duplicate that a ledger or a DONE mark knows shows that the file finds the records' ids, and
 //   nothing of the output: nothing of it was written. But if the output itself found it, the
 //   columns were looked at before, with this file, and found.
-// - A record that makes no row disproves kIdentity: it is in conflict with none.
+// - A record that makes no row disproves kUnread and kIdentity: it is in conflict with none.
+// - A filtered record disproves kUnread.
 // - A handler's success lifts kHandler, while the output has refused none since the last effect.
 // When
 //   it refuses what the handler answered, that counts again.
@@ -33,6 +34,7 @@ namespace fencepost::consumer {
 
 // Where a record was found to be bad.
 enum class LetterCause : std::uint8_t {
+  kUnread,    // it cannot be decoded, or `when` cannot be asked of it (Record::problem)
   kIdentity,  // record_id finds nothing in it
   kConflict,  // … or an id that was processed with other content
   kHandler,   // the handler, or the service behind it, refuses it or failed for too long
@@ -114,7 +116,7 @@ class DeadLetterLimiter {
   Cause& Of(LetterCause cause) { return causes_[static_cast<std::size_t>(cause)]; }
 
   RunOfRefusals run_;
-  std::array<Cause, 4> causes_{};
+  std::array<Cause, 5> causes_{};
   bool output_refuses_ = false;  // since the last effect
   std::size_t lifted_ = 0;       // of kHandler, by successes since then
   bool any_lifted_ = false;      // in this moment

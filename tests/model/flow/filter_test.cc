@@ -61,6 +61,21 @@ TEST_F(Filtered, IsForgottenAsOneThatFailed) {
   EXPECT_THAT(commits[0].failed, ElementsAre(Field(&FailedRecord::offset, 2)));
 }
 
+TEST_F(Filtered, ShowsThatThoseWhoseFilterFailsAreNotAll) {
+  int letters = 0;
+  for (int i = 0; i < 40; ++i) {
+    worker.Deliver(0, {"!x", "?y", "!x"});
+    while (worker.Acknowledge()) ++letters;
+  }
+  EXPECT_EQ(letters, 40);
+  EXPECT_EQ(worker.Watermark(0), 120);
+  for (int i = 0; i < 40; ++i) {
+    worker.Deliver(0, {"?y"});
+    while (worker.Acknowledge()) ++letters;
+  }
+  EXPECT_EQ(letters, 40 + 10);
+}
+
 TEST_F(Filtered, IsCommittedWithARevoke) {
   worker.Deliver(0, {"!x", "!y"});
   worker.Revoke(0);

@@ -90,7 +90,8 @@ class FlowBench {
   void Connect(int node);
   void Assign(PartitionIndex partition, Offset start = 0, AssignmentEpoch epoch = 1,
               std::size_t late = 0, std::vector<FailedRecord> failed = {});
-  // "id", "id@key" or "id=value"; "" has no id; "!…" is filtered. Offsets go on from the last one.
+  // "id", "id@key" or "id=value"; "" has no id; "!…" is filtered, and "?…" cannot be. Offsets go on
+  // from the last one.
   void Deliver(PartitionIndex partition, const std::vector<std::string>& records);
   // A dead letter that was replayed, with the id of its original.
   void DeliverReplay(PartitionIndex partition, const std::string& id);
