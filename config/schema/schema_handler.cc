@@ -183,7 +183,8 @@ std::vector<Key> RetryKeys() {
             "`full`: drawn from 0 to b; `none`: b itself.", {.reload = Reload::kLive}),
       retry("never", &RetryOptions::never,
             "Errors that are not retried: `404`, `4xx`, or a word such as `timeout`. A status that "
-            "`retry_on` names is retried even if `4xx` or `5xx` is named here.",
+            "`retry_on` names is retried even if `4xx` or `5xx` is named here. `4xx` leaves out "
+            "what is about the caller, such as `401`.",
             {.reload = Reload::kLive,
              .default_words = "none",
              .check = CheckErrorClass,

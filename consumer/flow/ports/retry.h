@@ -11,6 +11,13 @@
 
 namespace fencepost::consumer {
 
+// How `never` names the failure. By 4xx it names no answer about the caller: no record is at fault.
+inline ClassMatch NamedNever(const RetryOptions& retry, const std::string& error_class) {
+  const ClassMatch match = MatchClass(retry.never, error_class);
+  const bool caller = error_class.starts_with('4') && IsAboutTheCaller(error_class);
+  return match == ClassMatch::kStatusClass && caller ? ClassMatch::kNone : match;
+}
+
 // An exact code in `retry_on` overrides a class such as 4xx in `never`; otherwise `never` wins. A
 // service that was not reached at all says nothing about the record.
 inline bool MayRetry(const HandlerOptions& handler, const RetryOptions& retry,
@@ -18,7 +25,7 @@ inline bool MayRetry(const HandlerOptions& handler, const RetryOptions& retry,
   if (!failure.reached) return true;
   if (!failure.retry) return false;
   if (retry.attempts == 1 && !IsAboutTheCaller(failure.error_class)) return false;
-  const ClassMatch never = MatchClass(retry.never, failure.error_class);
+  const ClassMatch never = NamedNever(retry, failure.error_class);
   if (never != ClassMatch::kStatusClass) return never == ClassMatch::kNone;
   const auto* http = std::get_if<HttpHandlerOptions>(&handler.kind);
   return http != nullptr && MatchClass(http->retry_on, failure.error_class) == ClassMatch::kExact;
@@ -31,7 +38,7 @@ inline bool MayBeOfAll(const HandlerOptions& handler, const RetryOptions& retry,
   return std::holds_alternative<HttpHandlerOptions>(handler.kind) && !failure.retry &&
          MatchClass({"1xx", "2xx", "3xx", "4xx", "5xx"}, failure.error_class) !=
              ClassMatch::kNone &&
-         MatchClass(retry.never, failure.error_class) == ClassMatch::kNone;
+         NamedNever(retry, failure.error_class) == ClassMatch::kNone;
 }
 
 // The service itself says that it serves nobody now, or not this caller.

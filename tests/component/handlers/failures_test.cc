@@ -32,6 +32,10 @@ TEST(Retry, IsForbiddenByNeverAndByTheFailureItself) {
   EXPECT_FALSE(Again("503", {"503"}));
   EXPECT_FALSE(Again("503", {"5xx"}));
   EXPECT_FALSE(Again("timeout", {"timeout"}));
+  EXPECT_FALSE(Again("404", {"4xx"}));
+  EXPECT_TRUE(Again("401", {"4xx"})) << "about the caller";
+  EXPECT_FALSE(Again("401", {"401"}));
+  EXPECT_FALSE(Again("302", {"3xx"}));
   EXPECT_FALSE(MayRetry({}, {}, {.error_class = "jq", .retry = false}));
 }
 
