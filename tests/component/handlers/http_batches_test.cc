@@ -119,8 +119,9 @@ TEST_F(HttpBatches, ThatAreTooLargeAreHalvedAtOnceAndStaySo) {
       {.max_records = 8, .linger = 20'000ms}, {}, 1);
   EXPECT_THAT(Outcomes({"1", "2", "3", "4", "5", "6", "7", "8"}),
               ElementsAre("[1,2]", "[2,2]", "[3,2]", "[4,2]", "[5,2]", "[6,2]", "[7,2]", "[8,2]"));
+  EXPECT_THAT(Outcomes({"1", "2", "3", "4"}), Each(::testing::EndsWith(",2]")));
   EXPECT_THAT(Outcomes({"1", "2"}), Each(::testing::EndsWith(",2]")));
-  EXPECT_THAT(Sizes(), ElementsAre(8, 4, 2, 2, 2, 2, 2));
+  EXPECT_THAT(Sizes(), ElementsAre(8, 4, 2, 2, 4, 2, 2, 4, 2, 2, 2));
 }
 
 TEST_F(HttpBatches, OfOneRecordThatIsTooLargeAreItsOwnFailure) {
@@ -131,7 +132,7 @@ TEST_F(HttpBatches, OfOneRecordThatIsTooLargeAreItsOwnFailure) {
       {.max_records = 4, .linger = 20'000ms}, {}, 1);
   const std::string large = "\"" + std::string(400, 'x') + "\"";
   EXPECT_THAT(Outcomes({"1", large, "3", "4"}),
-              ElementsAre("[1,1]", "413: HTTP 413", "[3,1]", "[4,1]"));
+              ElementsAre("[1,1]", "413: HTTP 413", "[3,2]", "[4,2]"));
 }
 
 TEST_F(HttpBatches, LeaveOutARecordThatCannotBeSent) {

@@ -85,7 +85,7 @@ TEST(PipelineTests, ShowWhatTheAnswerMakesOfTheRecord) {
            {"result: {merge_into: /e}", "{body: {price: 7.50}}",
             R"({all: '{"order_id":"a","n":1.0,"e":{"price":7.50}}'})"},
            {"result: keep", "{status: 204}", R"({all: '{"order_id":"a","n":1.0}'})"},
-           {"body: {jq: .n}, result: {jq: '{p: .answer, n: .record.n + 1}'}", "{body: \"7\"}",
+           {"body: {jq: .n}, result: {jq: '{p: .answer, n: (.record.n + 1)}'}", "{body: \"7\"}",
             R"({all: '{"p":7,"n":2}'})"}}) {
     std::string text = kPipeline;
     text.replace(text.find(idempotent), idempotent.size(), "idempotent: true, " + keys + "}}");

@@ -156,7 +156,7 @@ TEST(Dev, RunsEveryPipelineThatCreatePrints) {
   });
   const std::map<std::string, std::string> env = {
       {"PRICING_URL", service.Url()},
-      {"PSP_URL", service.Url()},
+      {"PSP_URL", service.Url("")},
       {"PYTHONPATH", SourcePath("consumer/handlers/exec/python")},
       {"PYTHONDONTWRITEBYTECODE", "1"}};
   std::map<std::string, DevRun> runs;
@@ -247,11 +247,13 @@ TEST(Dev, CallsPythonInBatchesThroughKills) {
   EXPECT_EQ(run.Wait(), 0) << run.Everything();
   EXPECT_THAT(run.Output(), HasSubstr("300 records: 300 took effect"));
 
-  std::map<std::string, int> effects, token;
+  std::map<std::string, int> effects;
+  std::map<std::string, std::int64_t> token;
   int killed = 0, beside = 0;
   std::istringstream calls(ReadFile(run.folder() + "/calls"));
   for (std::string id; calls >> id;) {
-    int number = 0, at = 0, once = 0;
+    std::int64_t number = 0;
+    int at = 0, once = 0;
     calls >> number >> at >> once;
     effects[id] += once;
     EXPECT_GE(number, token[id]) << id;
