@@ -216,7 +216,7 @@ void Broker::DeleteOldest() {
   world_.Note("partition {} begins at {} now", partition, log.first);
   for (std::size_t i = 0; i < count; ++i) {
     if (std::exchange(log.records[i].gone, true)) continue;
-    world_.checks.OnGone(log.records[i].source);
+    world_.checks.OnGone(static_cast<int>(partition), log.records[i].source);
   }
   TellOfLogs(false);
 }

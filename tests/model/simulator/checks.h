@@ -70,7 +70,9 @@ class Checks {
   void OnOffsetSet(int partition, consumer::Offset next) {
     See({.kind = Seen::Kind::kOffsetSet, .partition = partition, .next = next}, {});
   }
-  void OnGone(const std::string& source) { See({.kind = Seen::Kind::kGone, .source = source}, {}); }
+  void OnGone(int partition, const std::string& source) {
+    See({.kind = Seen::Kind::kGone, .source = source, .partition = partition}, {});
+  }
   // It is not in the log that comes next.
   void OnReplaced(const std::string& source) {
     See({.kind = Seen::Kind::kReplaced, .source = source}, {});

@@ -214,7 +214,7 @@ void HistoryChecker::GiveUp(const Seen& seen) {
 
 void HistoryChecker::OnGone(const Seen& seen) {
   gone_.insert(seen.source);
-  changed_.insert(history_.sent[by_source_.find(seen.source)->second].partition);
+  changed_.insert(seen.partition);
 }
 
 void HistoryChecker::OnAnotherLog(const Seen& seen) {
