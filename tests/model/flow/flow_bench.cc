@@ -109,12 +109,12 @@ void FlowBench::Deliver(PartitionIndex partition, const std::vector<std::string>
   std::vector<Record> delivered;
   for (const std::string& text : records) {
     const bool filtered = text.starts_with('!');
-    const bool unread = text.starts_with('?');
+    const bool unclear = text.starts_with('?');
     const std::size_t mark = text.find_first_of("@=");
-    const std::string& id = texts_.emplace_back(text.substr(filtered || unread ? 1 : 0, mark));
+    const std::string& id = texts_.emplace_back(text.substr(filtered || unclear ? 1 : 0, mark));
     Record& record = delivered.emplace_back();
     record.filtered = filtered;
-    if (unread) record.problem = "when: no JSON";
+    if (unclear) record.problem = "when: no JSON";
     record.partition = partition;
     record.epoch = source.epoch;
     record.offset = source.next++;
