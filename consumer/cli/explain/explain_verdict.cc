@@ -33,6 +33,7 @@ class Judgement {
               "It will be read when it is written (and committed, if its producer is "
               "transactional)."};
     }
+    if (IsDeadLetter() && IsReplay()) return ReplayFailed();
     if (IsDeadLetter()) return f_.letter != nullptr ? ByLetter() : LetterIsGone();
     if (!f_.facts.filtered.empty() && !IsOwnEffect() && f_.letter == nullptr) return Filtered();
     if (f_.row != nullptr && MadeNoRow()) return NoOutput();
@@ -126,6 +127,24 @@ class Judgement {
     return f_.facts.position && f_.row->source == f_.facts.position->Text();
   }
 
+  // By position an id that is not the record's own place is that of its original.
+  [[nodiscard]] bool IsReplay() const {
+    return by_position_ && f_.facts.position_from != PositionFrom::kLedgerRow &&
+           f_.facts.position && !IsOwnRow();
+  }
+  // By position: the partition's row is older than the record.
+  [[nodiscard]] std::string IsOfAnotherLog() const {
+    const auto* read = Found(f_.facts.record);
+    const auto* time =
+        read != nullptr && read->record.timestamp ? &*read->record.timestamp : nullptr;
+    if (!by_position_ || time == nullptr ||
+        MomentText(locking::WallTime(*time)) <= f_.row->completed_at)
+      return "";
+    return " But the record is younger than that: if the topic was made again since, it is not "
+           "done "
+           "(the worker says topic_replaced).";
+  }
+
   // By position the ledger's ranges cover filtered offsets, too.
   [[nodiscard]] bool IsOwnEffect() const {
     return f_.row != nullptr && !by_position_ && IsOwnRow();
@@ -215,12 +234,14 @@ class Judgement {
                       f_.facts.newer_row ? " Its row has a newer change now, by fence_by: that "
                                            "one replaced it; or a newer change had been written "
                                            "before, and this one had no effect."
-                                         : ""),
+                                         : "") +
+              IsOfAnotherLog(),
           f_.past || !f_.group_known
               ? fmt::format("Nothing. Another record with this id is skipped while {}.",
                             HowLongKept())
               : OffsetFollows()};
     }
+    if (by_position_) return Replayed();
     return {
         "duplicate",
         fmt::format("Another record with the same id{} took effect: {}, committed at {} by "
@@ -232,6 +253,25 @@ class Judgement {
                                            "another record with this id."),
         f_.past ? "Nothing: it was skipped."
                 : "The worker that reads it finds the row and skips it."};
+  }
+
+  [[nodiscard]] Verdict Replayed() const {
+    const std::string original = Printable(f_.row->source);
+    return {"replayed",
+            fmt::format("It is the replay of {}, which is done: by this replay, by another one, or "
+                        "by itself{}.",
+                        original,
+                        f_.facts.newer_row ? ". Its row has a newer change, by fence_by" : ""),
+            f_.past ? "Nothing." : "The worker that reads it finds that and skips it."};
+  }
+  [[nodiscard]] Verdict ReplayFailed() const {
+    return {
+        "dead_lettered",
+        fmt::format("It is the replay of {}, which is still a dead letter: nothing was written "
+                    "for it.",
+                    Printable(f_.row->source)),
+        "Nothing unless you act: fencepost explain of that record says where its letter is, and "
+        "why."};
   }
 
   [[nodiscard]] Verdict ByLetter() const {

@@ -12,7 +12,7 @@
 namespace fencepost::cli {
 
 struct Verdict {
-  // Stable, for programs: waiting, in_progress, locking, takeover, done, duplicate, id_conflict,
+  // Stable, for programs: waiting, in_progress, locking, takeover, done, duplicate, replayed,
   // dead_lettered, bad_record, no_output, filtered, passed_without_trace, beyond_end, gone, hole,
   // unknown.
   std::string code;

@@ -121,6 +121,16 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
   const NodeFacts done = Node(NodeState::kDone, Millis(252'000));
   NodeFacts other = held();
   other.token = locking::Token(kToken.value() + 1);
+  const auto younger = [](Facts& f) {
+    auto record = **f.record;
+    record->record.timestamp = kNow.time_since_epoch();
+    f.record = std::move(record);
+  };
+  const auto unwritten = [](Facts& f) {
+    auto row = **f.row;
+    row->token = {};
+    f.row = std::move(row);
+  };
   const auto by_position = [](Facts& f) {
     f.options.identity.record_id.front().kind = consumer::Selector::Kind::kPosition;
   };
@@ -223,7 +233,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
        "then it becomes a dead letter."},
       {Changed(failing(Plain()), answers("302")), "waiting", "", "While the service takes others"},
       {Changed(Changed(failing(Plain()), answers("403")),
-               [](Facts& f) { f.options.retry.never = {"4xx"}; }),
+               [](Facts& f) { f.options.retry.never = {"403"}; }),
        "waiting", "", "retry.never names 403: by the same answer it becomes a dead letter."},
       {Changed(failing(Plain()), answers("500")), "waiting", "", "it is given up after 5 attempts"},
       {Changed(failing(Plain()), [](Facts& f) { f.failing->attempts = 0; }), "waiting",
@@ -263,6 +273,16 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
        "The group's offset passes it once"},
       {Changed(WithRow("orders/3/1042", 0xabc, 1043), by_position), "done", "committed at",
        "its partition's ledger row is there, which does not"},
+      {Changed(Changed(WithRow("orders/3/1042", 0xabc, 1043), by_position), younger), "done",
+       "But the record is younger than that: if the topic was made again since, it is not done",
+       ""},
+      {Changed(WithRow("orders/1/5", 0xabc, 1043), by_position), "replayed",
+       "It is the replay of orders/1/5, which is done: by this replay, by another one, or by "
+       "itself.",
+       "Nothing."},
+      {Changed(Changed(WithRow("orders/1/5", 0xabc, 1043), by_position), unwritten),
+       "dead_lettered", "It is the replay of orders/1/5, which is still a dead letter",
+       "fencepost explain of that record"},
       {WithRow("orders/1/5", 0xabc, 1043), "duplicate",
        "Another record with the same id and the same content took effect: orders/1/5",
        "it was skipped"},

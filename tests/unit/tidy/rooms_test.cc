@@ -206,7 +206,7 @@ const std::vector<Room>& Rooms() {
             "consumer/kafka/log_identity", "consumer/decode/registry", "consumer/outputs",
             "consumer/outputs/rows", "consumer/cli/shared", "consumer/cli/dlq",
             "consumer/flow/ports"},
-           1580},
+           1620},
       Room{"consumer/cli/lint",
            {"consumer/pipeline", "consumer/kafka/client", "consumer/decode/registry",
             "consumer/encode", "config", "consumer/cli/shared", "config/text"},
