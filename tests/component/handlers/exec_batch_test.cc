@@ -49,29 +49,6 @@ class ExecBatch : public RunnerFixture {
     if (max_records > 1) options.batch = {.max_records = max_records, .linger = linger};
     Start({.kind = options});
   }
-  // The calls of records a, b, c, … with these values.
-  std::vector<std::uint64_t> CallAll(const std::vector<std::string>& values) {
-    std::vector<std::uint64_t> ids;
-    for (const std::string& value : values) {
-      const std::string record(1, static_cast<char>('a' + ids.size()));
-      ids.push_back(Call({.value = value, .record_id = record, .timeout = timeout_}));
-    }
-    return ids;
-  }
-  // What became of them: the value, or "CLASS[ shared]: TEXT".
-  std::vector<std::string> Outcomes(const std::vector<std::string>& values) {
-    std::vector<std::string> outcomes;
-    for (const std::uint64_t id : CallAll(values)) {
-      const HandlerResult result = AnswerTo(id).result;
-      outcomes.push_back(result ? result->at(0).value_or("null")
-                                : fmt::format("{}{}: {}", result.error().error_class,
-                                              result.error().shared ? " shared" : "",
-                                              result.error().text));
-    }
-    return outcomes;
-  }
-
-  Millis timeout_{20'000};
   TempDir dir_;
 };
 

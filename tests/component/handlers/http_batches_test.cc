@@ -39,25 +39,6 @@ class HttpBatches : public RunnerFixture {
     }
     return {.body = answers.dump()};
   }
-  std::vector<std::uint64_t> CallAll(const std::vector<std::string>& values) {
-    std::vector<std::uint64_t> ids;
-    for (const std::string& value : values) {
-      const std::string record(1, static_cast<char>('a' + ids.size()));
-      ids.push_back(Call({.value = value, .record_id = record}));
-    }
-    return ids;
-  }
-  std::vector<std::string> Outcomes(const std::vector<std::string>& values) {
-    std::vector<std::string> outcomes;
-    for (const std::uint64_t id : CallAll(values)) {
-      const HandlerResult result = AnswerTo(id).result;
-      outcomes.push_back(result ? result->at(0).value_or("null")
-                                : fmt::format("{}{}: {}", result.error().error_class,
-                                              result.error().shared ? " shared" : "",
-                                              result.error().text));
-    }
-    return outcomes;
-  }
   std::vector<std::size_t> Sizes() const {
     std::vector<std::size_t> sizes;
     for (const auto& request : server_->requests()) {

@@ -118,6 +118,27 @@ class RunnerFixture : public ::testing::Test {
     runner_->Call(MakeCall(++last_id_, spec));
     return last_id_;
   }
+  // The calls of records a, b, c, … with these values.
+  std::vector<std::uint64_t> CallAll(const std::vector<std::string>& values) {
+    std::vector<std::uint64_t> ids;
+    for (const std::string& value : values) {
+      const std::string record(1, static_cast<char>('a' + ids.size()));
+      ids.push_back(Call({.value = value, .record_id = record, .timeout = timeout_}));
+    }
+    return ids;
+  }
+  // What became of them: the value, or "CLASS[ shared]: TEXT".
+  std::vector<std::string> Outcomes(const std::vector<std::string>& values) {
+    std::vector<std::string> outcomes;
+    for (const std::uint64_t id : CallAll(values)) {
+      const HandlerResult result = AnswerTo(id).result;
+      outcomes.push_back(result ? result->at(0).value_or("null")
+                                : fmt::format("{}{}: {}", result.error().error_class,
+                                              result.error().shared ? " shared" : "",
+                                              result.error().text));
+    }
+    return outcomes;
+  }
   template <std::convertible_to<std::string> Text>
   std::uint64_t Call(const Text& value) {
     return Call(CallSpec{.value = value});
@@ -176,6 +197,7 @@ class RunnerFixture : public ::testing::Test {
   Recorder recorder_;
   std::function<void(const HandlerAnswer&)> on_answer_;  // on the runner's thread
   std::unique_ptr<HandlerRunner> runner_;
+  Millis timeout_{20'000};  // of the calls of CallAll
   std::uint64_t last_id_ = 0;
 };
 
