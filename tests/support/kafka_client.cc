@@ -116,6 +116,20 @@ int PartitionsWithLeader(rd_kafka_t* handle, const std::string& topic) {
   return count;
 }
 
+// The first offsets of the partitions, or their ends as far as the handle's isolation lets it see.
+std::vector<std::int64_t> Watermarks(rd_kafka_t* handle, const std::string& topic, bool end) {
+  std::vector<std::int64_t> offsets;
+  const int count = PartitionsWithLeader(handle, topic);
+  for (int p = 0; p < count; ++p) {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    Require(rd_kafka_query_watermark_offsets(handle, topic.c_str(), p, &low, &high, kCallMs),
+            "watermarks of " + topic);
+    offsets.push_back(end ? high : low);
+  }
+  return offsets;
+}
+
 std::optional<std::string> Bytes(const void* data, std::size_t size) {
   if (data == nullptr) return std::nullopt;
   return std::string(static_cast<const char*>(data), size);
@@ -318,25 +332,12 @@ void KafkaAdmin::DeleteRecordsBefore(const std::string& topic, std::int32_t part
   for (int i = 0; i < offsets->cnt; ++i) Require(offsets->elems[i].err, doing);
 }
 
-std::vector<std::int64_t> KafkaAdmin::Watermarks(const std::string& topic, bool end) {
-  std::vector<std::int64_t> offsets;
-  const int count = PartitionsWithLeader(handle_, topic);
-  for (int p = 0; p < count; ++p) {
-    std::int64_t low = 0;
-    std::int64_t high = 0;
-    Require(rd_kafka_query_watermark_offsets(handle_, topic.c_str(), p, &low, &high, kCallMs),
-            "watermarks of " + topic);
-    offsets.push_back(end ? high : low);
-  }
-  return offsets;
-}
-
 std::vector<std::int64_t> KafkaAdmin::EndOffsets(const std::string& topic) {
-  return Watermarks(topic, true);
+  return Watermarks(handle_, topic, true);
 }
 
 std::vector<std::int64_t> KafkaAdmin::StartOffsets(const std::string& topic) {
-  return Watermarks(topic, false);
+  return Watermarks(handle_, topic, false);
 }
 
 std::vector<std::int64_t> KafkaAdmin::CommittedOffsets(const std::string& group,
@@ -460,6 +461,19 @@ void TestProducer::Abort() {
 // --- ReadTopic
 // -------------------------------------------------------------------------------------
 
+// Brokers answer a commit before its markers are in every partition, and until then nobody sees its
+// records. A transaction that stays open for longer than this one is the test's own.
+void WaitForMarkers(rd_kafka_t* committed, const std::string& bootstrap, const std::string& topic) {
+  const Handle all(NewHandle(
+      RD_KAFKA_CONSUMER,
+      Base(bootstrap, {{"group.id", "reader"}, {"isolation.level", "read_uncommitted"}})));
+  const auto ends = Watermarks(all.get(), topic, true);
+  WaitUntil(std::chrono::seconds(5), [&] {
+    const auto seen = Watermarks(committed, topic, true);
+    return std::equal(ends.begin(), ends.end(), seen.begin(), std::less_equal<>());
+  });
+}
+
 std::vector<TestRecord> ReadTopic(const std::string& bootstrap, const std::string& topic,
                                   bool read_committed, Deadline limit) {
   const Handle reader(NewHandle(
@@ -479,6 +493,7 @@ std::vector<TestRecord> ReadTopic(const std::string& bootstrap, const std::strin
     rd_kafka_topic_partition_list_add(all.get(), topic.c_str(), p)->offset =
         RD_KAFKA_OFFSET_BEGINNING;
   }
+  if (read_committed) WaitForMarkers(reader.get(), bootstrap, topic);
   Require(rd_kafka_assign(reader.get(), all.get()), "assign");
 
   std::vector<TestRecord> records;

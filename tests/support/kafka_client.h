@@ -66,7 +66,6 @@ class KafkaAdmin {
 
  private:
   void AddRule(int kind, const std::string& name, const std::string& user, int operation);
-  std::vector<std::int64_t> Watermarks(const std::string& topic, bool end);
 
   std::string bootstrap_;
   rd_kafka_s* handle_ = nullptr;
