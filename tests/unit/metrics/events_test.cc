@@ -32,10 +32,10 @@ void Find(const std::string& text, const std::string& pattern, std::set<std::str
   }
 }
 
-// Names in the first column of the table: | `name` | …
+// Names in the list: - `name`: …
 std::set<std::string> Listed() {
   std::set<std::string> names;
-  Find(Read(kSource / "metrics/log/EVENTS.md"), R"x(\n\| `([a-z_*]+)` \|)x", names);
+  Find(Read(kSource / "metrics/log/EVENTS.md"), R"x(\n- `([a-z_*]+)`: )x", names);
   return names;
 }
 
