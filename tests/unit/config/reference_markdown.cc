@@ -210,7 +210,7 @@ tests:
   is written), `commit` (its offset is committed).
 )";
 
-// One row for each reason.
+// One line for each reason.
 std::string Refused() {
   std::vector<std::pair<std::string, std::string>> rows;  // reason, names
   for (const consumer::RefusedSetting& setting : consumer::RefusedSettings()) {
@@ -222,15 +222,14 @@ std::string Refused() {
     if (row->second.find(name) != std::string::npos) continue;
     row->second += (row->second.empty() ? "" : ", ") + name;
   }
-  std::string out = "\n## Settings that kafka.librdkafka refuses\n| settings | why |\n|---|---|\n";
-  for (const auto& [why, names] : rows) out += fmt::format("| {} | {} |\n", names, why);
+  std::string out = "\n## Settings that kafka.librdkafka refuses\n";
+  for (const auto& [why, names] : rows) out += fmt::format("- {}: {}\n", names, why);
   return out;
 }
 
-std::string RuleTable() {
-  std::string out =
-      "\n## Rules\nThe names at the end of findings.\n\n| rule | what it holds |\n|---|---|\n";
-  for (const Rule& rule : Rules()) out += fmt::format("| `{}` | {} |\n", rule.name, rule.meaning);
+std::string RuleList() {
+  std::string out = "\n## Rules\nThe names at the end of findings.\n\n";
+  for (const Rule& rule : Rules()) out += fmt::format("- `{}`: {}\n", rule.name, rule.meaning);
   return out;
 }
 
@@ -238,7 +237,7 @@ std::string RuleTable() {
 
 std::string ReferenceMarkdown() {
   return std::string(kIntroduction) + BasicKeys() + Keys() + std::string(kTests) + Refused() +
-         RuleTable();
+         RuleList();
 }
 
 }  // namespace fencepost::config
