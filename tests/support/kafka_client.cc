@@ -471,7 +471,8 @@ void WaitForMarkers(rd_kafka_t* committed, const std::string& bootstrap, const s
     try {
       const auto ends = Watermarks(all.get(), topic, true);
       const auto seen = Watermarks(committed, topic, true);
-      return std::equal(ends.begin(), ends.end(), seen.begin(), std::less_equal<>());
+      return !ends.empty() &&
+             std::equal(ends.begin(), ends.end(), seen.begin(), seen.end(), std::less_equal<>());
     } catch (const std::runtime_error&) {
       return false;  // a broker that was away has not led its partitions again yet
     }
