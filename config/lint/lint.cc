@@ -51,23 +51,6 @@ void LintRecordId(const Values& values, Findings& findings) {
   }
 }
 
-void LintWhen(const Values& values, Findings& findings) {
-  const Entry* const when = values.Find("when");
-  if (when == nullptr) return;
-  for (const Text& text : when->texts) {
-    const auto condition = consumer::ParseCondition(text.value);
-    if (when->is_list && !condition) {
-      findings.Error(text.at, "selector", "when: {}: {}", text.shown, condition.error());
-    } else if (!when->is_list && condition) {
-      findings.Error(text.at, "jq",
-                     "when: {}: a condition goes into a list, as in when: [key exists]",
-                     text.shown);
-    } else if (!when->is_list && text.value.find("$record_id") != std::string::npos) {
-      findings.Error(text.at, "jq", "when: $record_id is not known yet; use what it is made of");
-    }
-  }
-}
-
 // A section that holds one of its keys (one_child in the schema) holds not none, and not several.
 void LintOneChild(const Values& values, const Key& section, Findings& findings) {
   if (!section.one_child || !values.Given(section.path)) return;
@@ -224,6 +207,24 @@ constexpr std::array<Relation, 5> kRelations{{
 
 }  // namespace
 
+void LintWhen(const Values& values, std::string_view path, Findings& findings) {
+  const Entry* const when = values.Find(path);
+  if (when == nullptr) return;
+  for (const Text& text : when->texts) {
+    const auto condition = consumer::ParseCondition(text.value);
+    if (when->is_list && !condition) {
+      findings.Error(text.at, "selector", "{}: {}: {}", path, text.shown, condition.error());
+    } else if (!when->is_list && condition) {
+      findings.Error(text.at, "jq",
+                     "{}: {}: a condition goes into a list, as in when: [key exists]", path,
+                     text.shown);
+    } else if (path == "when" && !when->is_list &&
+               text.value.find("$record_id") != std::string::npos) {
+      findings.Error(text.at, "jq", "when: $record_id is not known yet; use what it is made of");
+    }
+  }
+}
+
 void LintRelation(const Relation& relation, const Values& values, Findings& findings) {
   const auto& [first, second, holds, severity, rule, text, only_with] = relation;
   if (!only_with.empty() && !values.Given(only_with)) return;
@@ -238,7 +239,7 @@ void LintRelation(const Relation& relation, const Values& values, Findings& find
 void Lint(const Values& values, Findings& findings) {
   for (const Key& key : Schema()) LintOneChild(values, key, findings);
   LintRecordId(values, findings);
-  LintWhen(values, findings);
+  LintWhen(values, "when", findings);
   LintUnavailable(values, findings);
   LintKafka(values, findings);
   LintDecode(values, findings);
@@ -256,7 +257,6 @@ void Lint(const Values& values, Findings& findings) {
   LintHandler(values, findings);
   LintDeadLetter(values, findings);
   LintOutput(values, findings);
-  LintRows(values, findings);
 }
 
 }  // namespace fencepost::config

@@ -5,7 +5,6 @@
 
 #include "config/lint/lint_parts.h"
 #include "config/text/suggestion.h"
-#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/pipeline/options.h"
 
@@ -41,18 +40,6 @@ void LintNoPosition(const Values& values, Findings& findings) {
                    "{}{}{}: position is for record_id only; here it is record_id, or topic, "
                    "partition and offset",
                    path, text->name.empty() ? "" : ".", text->name);
-  }
-}
-
-void LintTables(const Values& values, Findings& findings) {
-  for (const std::string_view path :
-       {"output.postgres.table", "output.mysql.table", "output.sqlite.table"}) {
-    const auto table = consumer::SplitTableName(values.String(path));
-    if (!table ||
-        (table->back() != consumer::kLedgerTable && table->back() != consumer::kPositionsTable)) {
-      continue;
-    }
-    findings.Error(values.ValuePlace(path), "table", "{}: this is the ledger's own table", path);
   }
 }
 
@@ -115,58 +102,6 @@ void LintFailover(const Values& values, Findings& findings) {
                    kDsn);
 }
 
-// output.postgres: a table with columns, or a statement with args.
-void LintWays(const Values& values, Findings& findings) {
-  if (!values.Given("output.postgres")) return;
-  if (!values.Given(kDsn) && !values.Given("output.postgres.host")) {
-    findings.Error(values.KeyPlace("output.postgres"), "missing",
-                   "{} is missing (or give host, user, password and database)", kDsn);
-  }
-  if (!values.Given("output.postgres.statement")) {
-    for (const std::string_view path : {"output.postgres.table", "output.postgres.columns"}) {
-      if (values.Given(path)) continue;
-      findings.Error(values.KeyPlace("output.postgres"), "missing",
-                     "{} is missing (or give statement and args)", path);
-    }
-    if (values.Given("output.postgres.args")) {
-      findings.Error(values.KeyPlace("output.postgres.args"), "statement",
-                     "output.postgres.args are those of a statement, and there is none");
-    }
-    return;
-  }
-  for (const std::string_view name : {"table", "columns", "on_conflict", "key", "fence_column",
-                                      "fence_by", "on_null_value", "convert", "keep"}) {
-    const std::string path = fmt::format("output.postgres.{}", name);
-    if (!values.Given(path)) continue;
-    findings.Error(values.KeyPlace(path), "statement",
-                   "{}: output.postgres.statement says all of it: leave one of the two out", path);
-  }
-}
-
-void LintConvert(const Values& values, const std::string& output, Findings& findings) {
-  const std::string path = output + ".convert";
-  const auto columns = values.Texts(output + ".columns");
-  for (const Text& text : values.Texts(path)) {
-    if (std::ranges::find(columns, text.name, &Text::name) == columns.end()) {
-      findings.Error(text.name_at, "convert", "{}: {} is not among {}.columns", path, text.name,
-                     output);
-    } else if (consumer::ParseConversion(text.value)) {
-      continue;
-    } else if (text.value.starts_with(consumer::kScaledDecimal)) {
-      findings.Error(text.at, "convert",
-                     "{}: \"{}\": the scale of a decimal is a whole number from 0 to {}", path,
-                     text.value, consumer::kMostScale);
-    } else {
-      findings.Error(
-          text.at, "convert",
-          "{}: \"{}\" is none of d, s, ms, us, ns (of a number that counts since 1970), "
-          "base64, hex, json, decimal:SCALE (of a text), bool (of 0 and 1), int32, int64 "
-          "(of bytes)",
-          path, text.value);
-    }
-  }
-}
-
 void LintKafkaOutput(const Values& values, Findings& findings) {
   if (!values.Given("output.kafka")) return;
   const std::string topic = values.String("output.kafka.topic");
@@ -216,13 +151,9 @@ std::vector<consumer::DsnPart> PartsByVariable(const Values& values) {
 void LintOutput(const Values& values, Findings& findings) {
   LintGuarantee(values, findings);
   LintNoPosition(values, findings);
-  for (const char* output : {"output.postgres", "output.mysql", "output.sqlite"}) {
-    LintConvert(values, output, findings);
-  }
   LintDsn(values, findings);
   LintFailover(values, findings);
-  LintTables(values, findings);
-  LintWays(values, findings);
+  LintEffects(values, findings);
   LintPair(values, "output.mysql.tls.certificate", "output.mysql.tls.key", findings);
   LintKafkaOutput(values, findings);
 }

@@ -24,7 +24,13 @@ void LintKafka(const Values& values, Findings& findings);       // tls, sasl, li
 void LintLockNodes(const Values& values, Findings& findings);   // nodes, tls
 void LintLockLogin(const Values& values, Findings& findings);   // of the lock nodes
 void LintOutput(const Values& values, Findings& findings);
-void LintRows(const Values& values, Findings& findings);  // on_conflict, fence, tombstones
+// Tables, statements and effects: output.postgres, output.mysql, output.sqlite.
+void LintEffects(const Values& values, Findings& findings);
+// on_conflict, fence, tombstones, of the section at `path` in `values`.
+void LintRows(const Values& pipeline, const Values& values, std::string_view path,
+              Findings& findings);
+// A condition, or a program of jq: `when`.
+void LintWhen(const Values& values, std::string_view path, Findings& findings);
 
 inline constexpr std::string_view kDsn = "output.postgres.dsn";
 // Parts of the dsn that are, or hold, a ${…} in the file.
@@ -34,6 +40,10 @@ std::vector<consumer::DsnPart> PartsByVariable(const Values& values);
 inline std::vector<std::pair<std::string_view, const Text*>> OutputSelectors(const Values& values) {
   std::vector<std::pair<std::string_view, const Text*>> selectors;
   for (const Key& key : Schema()) {
+    for (const Values& section : values.Sections(key.path)) {
+      const auto of_section = OutputSelectors(section);
+      selectors.insert(selectors.end(), of_section.begin(), of_section.end());
+    }
     const bool selector = key.type == Type::kSelector || key.type == Type::kSelectors ||
                           key.type == Type::kSelectorMap;
     if (!selector || !key.path.starts_with("output.")) continue;

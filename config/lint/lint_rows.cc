@@ -10,14 +10,13 @@ namespace {
 
 using consumer::Selector;
 
-// One of output.postgres, output.mysql and output.sqlite.
+// Of an output with one effect, or of one of its effects: `values` of the section at `output`.
 class Rows {
  public:
-  Rows(const Values& values, std::string_view output, Findings& findings)
-      : values_(values), output_(output), findings_(findings) {}
+  Rows(const Values& pipeline, const Values& values, std::string_view output, Findings& findings)
+      : pipeline_(pipeline), values_(values), output_(output), findings_(findings) {}
 
   void Lint() {
-    if (!values_.Given(output_)) return;
     updates_ = Word("on_conflict") == "update";
     deletes_ = Word("on_null_value") == "delete";
     LintKey();
@@ -125,19 +124,19 @@ class Rows {
       key.insert(column->selector.Text());
     }
     std::set<std::string> id;
-    for (const Selector& part : values_.Selectors("record_id")) id.insert(part.Text());
+    for (const Selector& part : pipeline_.Selectors("record_id")) id.insert(part.Text());
     return key == std::set<std::string>{"record_id"} || (!id.empty() && key == id);
   }
 
   void LintTombstones() {
     const std::string word = Word("on_null_value");
-    const auto id = values_.Selectors("record_id");
+    const auto id = pipeline_.Selectors("record_id");
     if (word != "bad" && word != "" && std::ranges::any_of(id, &Selector::NeedsValue) &&
-        !values_.Given("handler")) {
+        !pipeline_.Given("handler")) {
       findings_.Warning(values_.ValuePlace(Path("on_null_value")), "rows",
                         "{}: {} never happens: a tombstone has no {} for record_id, and is bad; "
                         "take position, key or header:NAME",
-                        Path("on_null_value"), word, Shown(values_, "record_id"));
+                        Path("on_null_value"), word, Shown(pipeline_, "record_id"));
     }
     if (!deletes_) return;
     const Selector* by = values_.FindSelector(Path("fence_by"));
@@ -158,6 +157,7 @@ class Rows {
     }
   }
 
+  const Values& pipeline_;
   const Values& values_;
   std::string_view output_;
   Findings& findings_;
@@ -167,12 +167,9 @@ class Rows {
 
 }  // namespace
 
-void LintRows(const Values& values, Findings& findings) {
-  if (!values.Given("output.postgres.statement")) {
-    Rows(values, "output.postgres", findings).Lint();
-  }
-  Rows(values, "output.mysql", findings).Lint();
-  Rows(values, "output.sqlite", findings).Lint();
+void LintRows(const Values& pipeline, const Values& values, std::string_view path,
+              Findings& findings) {
+  Rows(pipeline, values, path, findings).Lint();
 }
 
 }  // namespace fencepost::config

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include <fmt/format.h>
+
 namespace fencepost::config {
 namespace {
 
@@ -48,6 +50,7 @@ std::vector<std::pair<std::string, std::string>> ShownOf(const Values& values) {
         key.type == Type::kSection || InTests(key.path) ? nullptr : values.Find(key.path);
     if (entry == nullptr) continue;
     std::string shown = entry->texts.empty() ? "[]" : "";
+    if (key.type == Type::kSections) shown = fmt::format("{} of them", entry->node->items.size());
     Place last{0, 0};  // what one ${…} gives to a list is shown once
     for (const Text& text : entry->texts) {
       const bool again = text.at == last && text.value != text.written;
@@ -62,15 +65,25 @@ std::vector<std::pair<std::string, std::string>> ShownOf(const Values& values) {
   return settings;
 }
 
+void StoreAll(const Values& values, PipelineOptions& options) {
+  for (const Key& key : Schema()) {
+    if (!key.to.store || !values.Given(key.path) || key.type == Type::kSections) continue;
+    if (key.type == Type::kSection) key.to.store({.texts = {}, .number = true}, options);
+    if (const Given* given = values.Find(key.path)) key.to.store(*given, options);
+  }
+}
+
 }  // namespace
 
 // Each key where its row says. A section comes before its keys.
 PipelineOptions OptionsOf(const Values& values) {
   PipelineOptions options;
+  StoreAll(values, options);
   for (const Key& key : Schema()) {
-    if (!key.to.store || !values.Given(key.path)) continue;
-    if (key.type == Type::kSection) key.to.store({.texts = {}, .number = true}, options);
-    if (const Given* given = values.Find(key.path)) key.to.store(*given, options);
+    for (const Values& one : values.Sections(key.path)) {
+      key.to.store({}, options);
+      StoreAll(one, options);
+    }
   }
   FillIn(values, options);
   options.shown = ShownOf(values);

@@ -130,12 +130,12 @@ class Reader {
   }
 
   void ReadKey(const Key& key, const Node& key_node, const Node& value) {
-    if (key.type == Type::kAny) {
+    if (key.type == Type::kAny || (key.or_by_table && value.kind == Node::Kind::kMap)) {
       Keep(key, value);
     } else if (value.kind == Node::Kind::kNull) {
       findings_.Error(key_node.at, "type", "{} has no value", key.path);
     } else if (key.or_section && value.kind == Node::Kind::kMap) {
-      ReadOneKeyOf(key, key_node, value);
+      ReadSectionInstead(key, key_node, value);
     } else if (const bool or_list = key.or_selectors || key.or_texts;
                value.kind != KindFor(key.type) && !(or_list && value.kind == Node::Kind::kList) &&
                !(key.by_commas && value.kind == Node::Kind::kScalar)) {
@@ -160,8 +160,10 @@ class Reader {
     }
   }
 
-  void ReadOneKeyOf(const Key& key, const Node& key_node, const Node& map) {
-    if (map.entries.size() == 1) return ReadSection(key.path, map, key_node.at);
+  void ReadSectionInstead(const Key& key, const Node& key_node, const Node& map) {
+    if (map.entries.size() == 1 || key.type != Type::kChoice) {
+      return ReadSection(key.path, map, key_node.at);
+    }
     findings_.Error(map.at, "type", "{} needs one of {}, here is a map of {}", key.path,
                     ChoicesText(key), map.entries.size());
   }
@@ -200,6 +202,12 @@ class Reader {
     }
     if (key.type == Type::kSections || key.type == Type::kRows) {
       Keep(key, list);
+      if (key.type == Type::kRows || InTests(key.path)) return;
+      std::vector<Values>& sections = values_.sections_[key.path];
+      for (const Node& item : list.items) {
+        Values one = Reader(environment_, findings_).ReadOne(key.path, item);
+        if (item.kind == Node::Kind::kMap) sections.push_back(std::move(one));
+      }
       return;
     }
     Entry entry;
@@ -328,9 +336,18 @@ class Reader {
       findings_.Error(text.at, "selector", "{}: {}: {}", path, text.shown, why);
       return false;
     }
-    if (selector->omits && !key.path.starts_with("output.postgres.columns") &&
-        !key.path.starts_with("output.mysql.columns") &&
-        !key.path.starts_with("output.sqlite.columns")) {
+    const bool effect = ParentOf(key.path).ends_with(".effects");
+    const bool table = effect || ParentOf(key.path) == "output.postgres" ||
+                       ParentOf(key.path) == "output.mysql" ||
+                       ParentOf(key.path) == "output.sqlite";
+    if (selector->OfElement() && !effect && !ParentOf(key.path).ends_with(".effects.table")) {
+      findings_.Error(text.at, "selector",
+                      "{}: {}: index and record./POINTER are for the rows of an effect with each; "
+                      "of the whole value take json:/POINTER",
+                      Join(key.path, text.name), text.shown);
+      return false;
+    }
+    if (selector->omits && (NameOf(key.path) != "columns" || !table)) {
       findings_.Error(text.at, "selector",
                       "{}: {}: ?default leaves a column to its table, and this is no column of "
                       "one; ? gives null",

@@ -50,6 +50,9 @@ class Values {
 
   [[nodiscard]] std::vector<consumer::Selector> Selectors(std::string_view path) const;
 
+  // Of a list of sections that makes options (output.postgres.effects): the values of each.
+  [[nodiscard]] std::span<const Values> Sections(std::string_view path) const;
+
   // Of what is good in it.
   [[nodiscard]] const PipelineOptions& options() const { return options_; }
 
@@ -66,6 +69,7 @@ class Values {
   [[nodiscard]] const Entry* FindPart(std::string_view path) const;  // incomplete ones too
   std::map<std::string, Place, std::less<>> places_;
   std::map<std::string, Entry, std::less<>> entries_;
+  std::map<std::string, std::vector<Values>, std::less<>> sections_;
   PipelineOptions options_;
 };
 

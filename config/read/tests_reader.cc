@@ -52,14 +52,19 @@ std::vector<std::string> CellNames(const Values& pipeline) {
   std::vector<std::string> names;
   for (const Key& key : Schema()) {
     if (!key.path.starts_with("output.")) continue;
+    for (const Values& effect : pipeline.Sections(key.path)) {
+      for (const std::string& name : CellNames(effect)) names.push_back(name);
+    }
     if (NameOf(key.path) == "columns") {
       for (const Text& column : pipeline.Texts(key.path)) names.push_back(column.name);
     } else if (NameOf(key.path) == "fence_column" && pipeline.Find(key.path) != nullptr) {
       names.push_back(pipeline.String(key.path));
     }
   }
-  const std::size_t args = pipeline.Texts("output.postgres.args").size();
-  for (std::size_t i = 1; i <= args; ++i) names.push_back(fmt::format("${}", i));
+  for (const char* path : {"output.postgres.args", "output.postgres.effects.args"}) {
+    const std::size_t args = pipeline.Texts(path).size();
+    for (std::size_t i = 1; i <= args; ++i) names.push_back(fmt::format("${}", i));
+  }
   if (pipeline.Given("output.kafka")) {
     names.insert(names.end(), {"key", "value", kAnyHeader});
   }
@@ -73,7 +78,10 @@ class TestsReader {
         environment_(environment),
         findings_(findings),
         topics_(pipeline.Strings("kafka.topics")),
-        cells_(CellNames(pipeline)) {}
+        cells_(CellNames(pipeline)),
+        effects_(pipeline.Given("output.postgres.effects") ||
+                 pipeline.Given("output.mysql.effects") ||
+                 pipeline.Given("output.sqlite.effects")) {}
 
   std::vector<PipelineTest> Read() {
     std::vector<PipelineTest> tests;
@@ -184,14 +192,7 @@ class TestsReader {
 
   void ReadExpected(const Values& values, PipelineTest& test) {
     if (const Entry* rows = values.Find("tests.expect.rows")) {
-      test.rows.emplace();
-      for (const Node& node : rows->node->items) {
-        ExpectedRow& row = test.rows->emplace_back(
-            ExpectedRow{.cells = ReadCells("tests.expect.rows", node), .line = node.at.line});
-        for (const auto& [name, value] : node.entries) {
-          if (value.plain && consumer::IsJsonNumber(value.text)) row.numbers.push_back(name.text);
-        }
-      }
+      ReadRows(*rows->node, test.rows.emplace());
     }
     Take(values, "tests.expect.rows_in_order", test.rows_in_order);
     if (test.rows_in_order && !values.Given("tests.expect.rows")) {
@@ -227,6 +228,33 @@ class TestsReader {
       Error(values.KeyPlace("tests.expect.dead_letters"),
             "tests.expect.dead_letters: the pipeline has no dead_letter section");
     }
+  }
+
+  void ReadRows(const Node& rows, std::vector<ExpectedRow>& to) {
+    const bool by_table = rows.kind == Node::Kind::kMap;
+    if (by_table != effects_ && !(effects_ && rows.items.empty())) {
+      Error(rows.at, "tests.expect.rows: {}",
+            effects_ ? "the output has effects: give a map, as in rows: {TABLE: [{COLUMN: TEXT}]}"
+                     : "the output has one table: give a list, as in rows: [{COLUMN: TEXT}]");
+      return;
+    }
+    for (const Node& row : rows.items) ReadRow(row, "", to);
+    for (const auto& [table, list] : rows.entries) {
+      if (list.kind != Node::Kind::kList) {
+        findings_.Error(list.at, "type", "tests.expect.rows.{} needs a list, here is {}",
+                        table.text, KindText(list.kind));
+      }
+      for (const Node& row : list.items) ReadRow(row, table.text, to);
+    }
+  }
+
+  void ReadRow(const Node& node, const std::string& table, std::vector<ExpectedRow>& to) {
+    ExpectedRow& row = to.emplace_back(
+        ExpectedRow{.cells = ReadCells("tests.expect.rows", node), .line = node.at.line});
+    for (const auto& [name, value] : node.entries) {
+      if (value.plain && consumer::IsJsonNumber(value.text)) row.numbers.push_back(name.text);
+    }
+    if (!table.empty()) row.cells.emplace_back(consumer::kTableCell, table);
   }
 
   Cells ReadCells(std::string_view path, const Node& row) {
@@ -310,6 +338,7 @@ class TestsReader {
   Findings& findings_;
   std::vector<std::string> topics_;
   std::vector<std::string> cells_;
+  const bool effects_;
 };
 
 }  // namespace

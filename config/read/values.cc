@@ -65,4 +65,10 @@ std::vector<std::string> Values::Strings(std::string_view path) const {
   return strings;
 }
 
+std::span<const Values> Values::Sections(std::string_view path) const {
+  const auto found = sections_.find(path);
+  if (found == sections_.end()) return {};
+  return found->second;
+}
+
 }  // namespace fencepost::config

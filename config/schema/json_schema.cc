@@ -27,10 +27,10 @@ Json Definitions() {
   defs["variable"]["pattern"] = R"(\$\{)";
   defs["duration"] = Pattern("^(0|[1-9][0-9]*)(ms|s|m|h|d)$");
   defs["size"] = Pattern("^(0|[1-9][0-9]*)(B|KiB|MiB|GiB)$");
-  defs["selector"] =
-      Pattern(R"(^(position|(key|value|topic|partition|offset|timestamp|record_id|token|worker))"
-              R"((\?(default)?)?)$)"
-              R"(|^header:.|^(json|key|record):(/|(\?(default)?)?$)|^=)");
+  defs["selector"] = Pattern(
+      R"(^(position|(key|value|topic|partition|offset|timestamp|record_id|token|worker|index))"
+      R"((\?(default)?)?)$)"
+      R"(|^header:.|^(json:|key:|record[:.])(/|(\?(default)?)?$)|^=)");
   defs["any"] = {{"type", {"string", "number", "boolean", "null", "object", "array"}}};
   return defs;
 }
@@ -130,7 +130,7 @@ Json Form(const Key& key) {
       return schema;
     }
     case Type::kSections:
-      return ListOf(key, SectionOf(key.path));
+      return ListOf(key, Section(key));
     case Type::kAny:
       return Reference("any");
     case Type::kRows:
@@ -171,7 +171,11 @@ Json SectionOf(std::string_view path) {
     };
     if (key.or_selectors) or_also(ListOf(key, Reference("selector")));
     if (key.or_texts) or_also(ListOf(key, Reference("text")));
-    if (key.or_section) or_also(OneKeyOf(SectionOf(key.path)));
+    if (key.or_section) {
+      Json section = SectionOf(key.path);
+      or_also(key.type == Type::kChoice ? OneKeyOf(std::move(section)) : std::move(section));
+    }
+    if (key.or_by_table) or_also(MapOf(Form(key)));
     property.update(form);
     if (!key.default_value.empty() && key.default_words.empty()) property["default"] = Default(key);
     properties[name] = std::move(property);

@@ -292,7 +292,10 @@ std::vector<Key> LedgerAndObserveKeys() {
 void FillIn(Key& key, const std::vector<Key>& all) {
   const bool section =
       std::ranges::any_of(all, [&](const Key& other) { return ParentOf(other.path) == key.path; });
-  if (key.type == T::kText) key.type = section ? T::kSection : key.to.type;
+  const bool list = key.to.type == T::kSections;
+  if (key.type == T::kText) {
+    key.type = section && !list && !key.or_section ? T::kSection : key.to.type;
+  }
   if (key.choices.empty()) key.choices = key.to.choices;
   if (!key.choices.empty()) key.type = T::kChoice;
   const bool texts = key.type == T::kText || key.type == T::kTextMap || key.type == T::kSelectorMap;
@@ -300,7 +303,8 @@ void FillIn(Key& key, const std::vector<Key>& all) {
   if (!key.to.text || !key.default_value.empty() || key.type == T::kSection) return;
   PipelineOptions options;
   for (const Key& around : all) {
-    const bool chosen = around.to.type == T::kSection && around.to.store;
+    const Type type = around.to.type;
+    const bool chosen = (type == T::kSection || type == T::kSections) && around.to.store;
     if (chosen && key.path.starts_with(around.path + ".")) around.to.store({}, options);
   }
   key.default_value = key.to.text(options);

@@ -54,6 +54,7 @@ struct Key {
   bool or_selectors = false;      // a list of selectors may be given instead
   bool or_texts = false;          // a list of texts may be given instead
   bool or_section = false;        // of a choice: a map with one of its keys may be given instead
+  bool or_by_table = false;       // of rows: a map of tables to such lists may be given instead
   bool by_commas = false;         // of a list: a text may be several, with commas between
   bool pairs = false;             // of a map of texts: NAME: {WORD: TEXT} is the text WORD:TEXT
   bool lines = false;             // of a text: what ${…} puts in may have several lines

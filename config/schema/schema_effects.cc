@@ -1,5 +1,6 @@
 // The rows of output.
 #include <algorithm>
+#include <type_traits>
 #include <variant>
 
 #include "config/schema/checks.h"
@@ -13,12 +14,18 @@ using T = Type;
 
 template <typename Output>
 constexpr auto kOutput = [](auto& o) { return std::get_if<Output>(&o.output); };
+// Of a list of effects the one that is read, which is the last.
+template <typename Output>
+constexpr auto kEffect = [](auto& o) {
+  auto* const output = std::get_if<Output>(&o.output);
+  return output == nullptr || output->effects.empty() ? nullptr : &output->effects.back();
+};
 
 // What `convert` says of the columns, which come first.
-template <typename Output>
-Target Conversions() {
+template <typename Rows, typename Section>
+Target Conversions(Section section) {
   Target target = Bind(
-      Reach(kOutput<Output>, &Output::columns),
+      Reach(section, &Rows::columns),
       [](const Given& given, std::vector<Column>& columns) {
         for (const Text& text : given.texts) {
           const auto column = std::ranges::find(columns, text.name, &Column::name);
@@ -30,9 +37,9 @@ Target Conversions() {
       },
       [](const std::vector<Column>& /*columns*/) { return std::string(); });
   target.type = T::kTextMap;
-  target.same = [](const PipelineOptions& a, const PipelineOptions& b) {
-    const Output* const one = kOutput<Output>(a);
-    const Output* const other = kOutput<Output>(b);
+  target.same = [section](const PipelineOptions& a, const PipelineOptions& b) {
+    const Rows* const one = section(a);
+    const Rows* const other = section(b);
     const auto read = [](const Column& c) { return ConversionOf{c.conversion, c.scale}; };
     return one == nullptr || other == nullptr ||
            std::ranges::equal(one->columns, other->columns, {}, read, read);
@@ -44,63 +51,163 @@ constexpr auto CheckColumnOf(const PostgresOptions*) { return CheckPostgresColum
 constexpr auto CheckColumnOf(const MysqlOptions*) { return CheckMysqlColumn; }
 constexpr auto CheckColumnOf(const SqliteOptions*) { return CheckSqliteColumn; }
 
-// The rows that every output with a table has; those after the first are the same.
-template <typename Output>
-std::vector<Key> TableKeys(const std::string& output, bool required) {
-  const KeysOf rows(output, kOutput<Output>);
+constexpr const char* kFirst = "output.postgres";
+
+// What rows go into a table, and what they do there: of an output with one effect, or of each of
+// its effects (`Rows`, which `section` reaches). Those after the first are the same.
+template <typename Output, typename Rows, typename Section>
+std::vector<Key> RowKeys(const std::string& path, Section section) {
+  const KeysOf rows(path, section);
   constexpr auto kCheckColumn = CheckColumnOf(static_cast<const Output*>(nullptr));
   std::vector<Key> keys = {
-      rows("columns", &Output::columns,
+      rows("columns", &Rows::columns,
            "Column names, and the selector whose value each gets "
            "([types](../consumer/outputs/postgres/README.md#types)). Where nothing is found, `?` "
            "gives null; `?default` leaves the column out: its DEFAULT in a new row, unchanged in "
            "an old one.",
-           {.check = kCheckColumn, .required = required, .basic = true}),
+           {.check = kCheckColumn, .basic = true}),
       rows("on_conflict",
            OneOf<OnConflict>({{"error", OnConflict::kError},
                               {"ignore", OnConflict::kIgnore},
                               {"update", OnConflict::kUpdate}},
-                             kOutput<Output>, &Output::rules, &RowRules::on_conflict),
+                             section, &Rows::rules, &RowRules::on_conflict),
            "What happens to a row that exists: the record is bad, the row is left as it is, or it "
            "is updated (by `key`).",
            {.basic = true}),
-      rows("key", At(kOutput<Output>, &Output::rules, &RowRules::key),
+      rows("key", At(section, &Rows::rules, &RowRules::key),
            "Columns that identify a row, under a unique index; for `update` and `delete`.",
            {.check = kCheckColumn, .basic = true}),
-      rows("convert", Conversions<Output>(),
+      rows("convert", Conversions<Rows>(section),
            "How a column's values are read, and an array's elements. Numbers: `d` (days), `s`, "
            "`ms`, `us`, `ns` since 1970, or midnight; `bool`. Texts: `json`, `base64`, `hex`, "
            "`decimal:SCALE` or `{decimal: SCALE}`. `{scale, value}`: `decimal`. Bytes of a key: "
            "`int32`, `int64`.",
            {.check = kCheckColumn, .pairs = true}),
-      rows("fence_column", At(kOutput<Output>, &Output::rules, &RowRules::fence_column),
+      rows("fence_column", At(section, &Rows::rules, &RowRules::fence_column),
            "With `on_conflict: update`: only a higher value of `fence_by` overwrites what this "
            "column holds. It is written with `fence_by`, in `columns` or not.",
            {.check = kCheckColumn}),
-      rows("fence_by", At(kOutput<Output>, &Output::rules, &RowRules::fence_by),
+      rows("fence_by", At(section, &Rows::rules, &RowRules::fence_by),
            "What is compared: a version of the source that grows with each change of the row, such "
            "as `json:/source/lsn`, `json:/ts_us`, `header:NAME`. Not `offset`: it orders one "
            "partition's log only."),
       rows("on_null_value",
            OneOf<OnNull>(
                {{"bad", OnNull::kBad}, {"skip", OnNull::kSkip}, {"delete", OnNull::kDelete}},
-               kOutput<Output>, &Output::rules, &RowRules::on_null_value),
+               section, &Rows::rules, &RowRules::on_null_value),
            "What a tombstone does: it is a bad record, it writes no row, or it deletes the row "
            "that `key` identifies."),
       rows(
-          "keep", At(kOutput<Output>, &Output::rules, &RowRules::keep),
+          "keep", At(section, &Rows::rules, &RowRules::keep),
           "Texts that stand for an unchanged value, such as `__debezium_unavailable_value`: a cell "
           "that is nothing else, in any form that Debezium gives it, leaves its column as it is, "
           "as `?default` does for one that is not there."),
-      rows("max_records", &Output::max_records,
-           "Records of one transaction at most. Where they take too long, the worker writes fewer "
-           "at a time.",
-           {.limits = {{"1", "10000"}}}),
   };
-  const std::string first = "output.postgres";
-  if (output != first) {
-    for (Key& key : keys) key.same_as = first + key.path.substr(output.size());
+  for (Key& key : keys) {
+    if (path != kFirst) key.same_as = kFirst + key.path.substr(path.size());
   }
+  return keys;
+}
+
+constexpr auto CheckTableOf(const PostgresOptions*) { return CheckPostgresTable; }
+constexpr auto CheckTableOf(const MysqlOptions*) { return CheckMysqlTable; }
+constexpr auto CheckTableOf(const SqliteOptions*) { return CheckSqliteTable; }
+
+// A section of a list reads its keys one map at a time; the list says whether any differs.
+std::vector<Key> OfList(std::vector<Key> keys) {
+  for (Key& key : keys) key.to.same = [](const auto&, const auto&) { return true; };
+  return keys;
+}
+
+Target Otherwise(auto route) {
+  Target target = Bind(
+      route,
+      [](const Given& given, Route& to) {
+        const std::string& word = given.texts.front().value;
+        to.otherwise = word == "bad"    ? Route::Otherwise::kBad
+                       : word == "skip" ? Route::Otherwise::kSkip
+                                        : Route::Otherwise::kName;
+        if (to.otherwise == Route::Otherwise::kName) to.name = word;
+      },
+      [](const Route&) { return std::string("bad"); });
+  target.type = T::kText;
+  return target;
+}
+
+// Several effects of a record.
+template <typename Output>
+std::vector<Key> EffectKeys(const std::string& output) {
+  const std::string path = output + ".effects";
+  const auto section = kEffect<Output>;
+  const auto route = [section](auto& o) {
+    auto* const effect = section(o);
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(o)>>) {
+      if (effect != nullptr && !effect->route) effect->route.emplace();
+    }
+    return effect == nullptr || !effect->route ? nullptr : &*effect->route;
+  };
+  const KeysOf effect(path, section);
+  constexpr auto kCheckTable = CheckTableOf(static_cast<const Output*>(nullptr));
+  Target list{.type = T::kSections};
+  list.store = [](const Given& /*given*/, PipelineOptions& o) {
+    if (auto* const to = kOutput<Output>(o)) to->effects.emplace_back();
+  };
+  list.same = [](const PipelineOptions& a, const PipelineOptions& b) {
+    const Output* const one = kOutput<Output>(a);
+    const Output* const other = kOutput<Output>(b);
+    return one == nullptr || other == nullptr || one->effects == other->effects;
+  };
+  std::vector<Key> keys = {
+      effect("table", &Effect::table,
+             "Table; or a map, by which the record chooses one: `by` a selector, whose texts `of` "
+             "maps to tables, and `otherwise`.",
+             {.check = kCheckTable, .or_section = true}),
+      effect("table.by", At(route, &Route::by), "What chooses the table.", {.required = true}),
+      effect("table.of", At(route, &Route::of), "Texts, and the table of each.",
+             {.required = true}),
+      effect("table.otherwise", Otherwise(route),
+             "Of a record with any other text: it is a bad record (`bad`), it has no such row "
+             "(`skip`), or a table.",
+             {.default_value = "bad"}),
+      effect("each", &Effect::each,
+             "An array: the effect has a row for each of its elements, which `json:` and `value` "
+             "read; `index` is the element's place from 0 on, and `record./POINTER` reads the "
+             "whole value."),
+      effect("when", At(section, &Effect::when),
+             "Which values have this effect, as `when` of the pipeline.",
+             {.or_texts = true, .lines = true}),
+  };
+  if constexpr (std::is_same_v<Output, PostgresOptions>) {
+    keys.push_back(effect("statement", &Effect::statement, "As `output.postgres.statement`.",
+                          {.lines = true}));
+    keys.push_back(effect("args", &Effect::args, "The values of the statement's parameters.",
+                          {.may_be_empty = true}));
+  }
+  for (Key& key : keys) {
+    if (output != kFirst)
+      key.same_as = std::string(kFirst) + ".effects" + key.path.substr(path.size());
+  }
+  Append(keys, RowKeys<Output, Effect>(path, section));
+  keys = OfList(std::move(keys));
+  keys.insert(keys.begin(),
+              effect("", std::move(list),
+                     "Several effects of a record, in this order and one transaction, instead of "
+                     "`table` and `columns`: a list, each with a table, or a statement. A record "
+                     "makes 10,000 rows at most.",
+                     {.ways = {{"table", "columns"}, {"statement"}}}));
+  return keys;
+}
+
+template <typename Output>
+std::vector<Key> TableKeys(const std::string& output) {
+  std::vector<Key> keys = RowKeys<Output, Output>(output, kOutput<Output>);
+  const KeysOf rows(output, kOutput<Output>);
+  keys.push_back(rows("max_records", &Output::max_records,
+                      "Records of one transaction at most. Where they take too long, the worker "
+                      "writes fewer at a time.",
+                      {.limits = {{"1", "10000"}}}));
+  if (output != kFirst) keys.back().same_as = std::string(kFirst) + ".max_records";
+  Append(keys, EffectKeys<Output>(output));
   return keys;
 }
 
@@ -111,8 +218,8 @@ std::vector<Key> PostgresKeys() {
                Chosen(kOutput<PostgresOptions>,
                       [](PipelineOptions& o) { o.output = PostgresOptions(); }),
                "PostgreSQL: exactly once per record id. Either `table` and `columns`, or "
-               "`statement` and `args`.",
-               {.ways = {{"table", "columns"}, {"statement"}}}),
+               "`statement` and `args`, or `effects`.",
+               {.ways = {{"table", "columns"}, {"statement"}, {"effects"}}}),
       postgres("dsn", &PostgresOptions::dsn,
                "Connection: `postgresql://…` or `key=value …`, as libpq takes it. Needed without "
                "`host`. What it says has none of the keys below.",
@@ -145,9 +252,11 @@ std::vector<Key> PostgresKeys() {
 std::vector<Key> MysqlKeys() {
   const KeysOf mysql("output.mysql", kOutput<MysqlOptions>);
   return {
-      mysql("",
-            Chosen(kOutput<MysqlOptions>, [](PipelineOptions& o) { o.output = MysqlOptions(); }),
-            "MariaDB 10.11, or MySQL 8 (not tested): exactly once per record id."),
+      mysql(
+          "", Chosen(kOutput<MysqlOptions>, [](PipelineOptions& o) { o.output = MysqlOptions(); }),
+          "MariaDB 10.11, or MySQL 8 (not tested): exactly once per record id. Either `table` and "
+          "`columns`, or `effects`.",
+          {.ways = {{"table", "columns"}, {"effects"}}}),
       mysql("host", &MysqlOptions::host, "Host, or the path of a Unix socket.",
             {.check = CheckHost, .required = true}),
       mysql("port", &MysqlOptions::port, "Port.", {.limits = {{"1", "65535"}}}),
@@ -165,7 +274,7 @@ std::vector<Key> MysqlKeys() {
             "File with the client's certificate; with `key`."),
       mysql("tls.key", &MysqlOptions::tls_key, "File with the client's key; with `certificate`."),
       mysql("table", &MysqlOptions::table, "Table; may be `DATABASE.TABLE`, and quoted.",
-            {.check = CheckMysqlTable, .required = true}),
+            {.check = CheckMysqlTable}),
   };
 }
 
@@ -174,10 +283,11 @@ std::vector<Key> SqliteKeys() {
   return {
       sqlite("",
              Chosen(kOutput<SqliteOptions>, [](PipelineOptions& o) { o.output = SqliteOptions(); }),
-             "SQLite, for workers on one host: exactly once per record id."),
+             "SQLite, for workers on one host: exactly once per record id. Either `table` and "
+             "`columns`, or `effects`.",
+             {.ways = {{"table", "columns"}, {"effects"}}}),
       sqlite("path", &SqliteOptions::path, "Database file.", {.required = true}),
-      sqlite("table", &SqliteOptions::table, "Table.",
-             {.check = CheckSqliteTable, .required = true}),
+      sqlite("table", &SqliteOptions::table, "Table.", {.check = CheckSqliteTable}),
   };
 }
 
@@ -208,11 +318,11 @@ std::vector<Key> OutputKeys() {
       output("", "Where effects are written; exactly one.", {.required = true, .one_child = true}),
   };
   Append(keys, PostgresKeys());
-  Append(keys, TableKeys<PostgresOptions>("output.postgres", false));
+  Append(keys, TableKeys<PostgresOptions>("output.postgres"));
   Append(keys, MysqlKeys());
-  Append(keys, TableKeys<MysqlOptions>("output.mysql", true));
+  Append(keys, TableKeys<MysqlOptions>("output.mysql"));
   Append(keys, SqliteKeys());
-  Append(keys, TableKeys<SqliteOptions>("output.sqlite", true));
+  Append(keys, TableKeys<SqliteOptions>("output.sqlite"));
   Append(keys, KafkaOutputKeys());
   Append(keys, LineKeys());
   return keys;

@@ -105,11 +105,4 @@ bool Same(const ContentRule& a, const ContentRule& b) {
   return a.kind == b.kind && a.selectors == b.selectors;
 }
 
-bool Same(const FilterOptions& a, const FilterOptions& b) {
-  const auto same = [](const FilterOptions::Condition& one, const FilterOptions::Condition& other) {
-    return one.selector == other.selector && one.text == other.text;
-  };
-  return a.program == b.program && std::ranges::equal(a.all, b.all, same);
-}
-
 }  // namespace fencepost::config

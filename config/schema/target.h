@@ -110,7 +110,6 @@ std::string TextOf(const T& value) {
 bool Same(const std::vector<consumer::Column>& a, const std::vector<consumer::Column>& b);
 bool Same(const consumer::HeaderRules& a, const consumer::HeaderRules& b);
 bool Same(const consumer::ContentRule& a, const consumer::ContentRule& b);
-bool Same(const consumer::FilterOptions& a, const consumer::FilterOptions& b);
 template <typename T>
 bool Same(const T& a, const T& b) {
   return a == b;

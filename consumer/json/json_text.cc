@@ -274,6 +274,35 @@ std::string_view JsonProblem(std::string_view text, int most_levels) {
   return second.problem() == kComment ? kComment : "something follows the JSON document";
 }
 
+std::vector<std::string_view> JsonElements(std::string_view array) {
+  std::vector<std::string_view> elements;
+  array = Trimmed(array);
+  array.remove_prefix(1);  // its brackets
+  array.remove_suffix(1);
+  if (Trimmed(array).empty()) return elements;
+  int depth = 0;
+  bool quoted = false;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    const char c = array[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    } else if (c == ',' && depth == 0) {
+      elements.push_back(Trimmed(array.substr(begin, i - begin)));
+      begin = i + 1;
+    }
+  }
+  elements.push_back(Trimmed(array.substr(begin)));
+  return elements;
+}
+
 void AppendJsonString(std::string_view text, std::string& out) {
   out += '"';
   for (const char c : text) {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fencepost::consumer {
 
@@ -18,6 +19,9 @@ inline constexpr int kMostJsonLevels = 200;
 // Empty: it is exactly one JSON document. Else why it is none: a sentence that holds nothing of the
 // text ("it is cut off"). The one place that decides it; README.md has the verdicts.
 std::string_view JsonProblem(std::string_view text, int most_levels = kMostJsonLevels);
+
+// The elements of an array, which is valid JSON, as the bytes that the text has.
+std::vector<std::string_view> JsonElements(std::string_view array);
 
 // A string in quotes; `text` is valid UTF-8.
 void AppendJsonString(std::string_view text, std::string& out);

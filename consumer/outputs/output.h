@@ -22,6 +22,7 @@
 
 #include "consumer/flow/ports/ports.h"
 #include "consumer/kafka/log_identity/log_sample.h"
+#include "consumer/pipeline/record_filter.h"
 #include "consumer/record/position_id.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
@@ -82,6 +83,9 @@ struct OutputTerms {
   // the ranges of the offsets that are done, and no record has an id of another form.
   bool by_position = false;
   bool filtered = false;  // some records never come here (`when`): no row tells that they are done
+  // Of an effect's `when`; nullptr: conditions alone, no jq.
+  std::function<tl::expected<std::unique_ptr<RecordFilter>, Error>(const FilterOptions&)>
+      make_filter;
   // By position: before the first record of a partition in an assignment is written, or said to be
   // done, its log is compared with what the ledger knows of it. nullptr: it is not.
   ReadLog read_log;

@@ -77,6 +77,7 @@ struct Column {
   Selector selector;
   Conversion conversion = Conversion::kNone;  // outputs with tables alone
   int scale = -1;                             // ConversionOf
+  bool operator==(const Column&) const = default;
 };
 
 // OIDC's client credentials grant (RFC 6749, 4.4); empty: not used. `extensions` are of SASL

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -100,6 +101,46 @@ struct RowRules {
   OnNull on_null_value = OnNull::kBad;  // a tombstone: the value (after the handler) is null
   // A cell that is one of these texts leaves its column out, as ?default does where there is none.
   std::vector<std::string> keep;
+  bool operator==(const RowRules&) const = default;
+};
+
+// Which records a pipeline is about: all that the conditions hold for. The others are finished
+// without lock, handler or output.
+struct FilterOptions {
+  struct Condition {
+    Selector selector;
+    std::optional<std::string> text;  // nullopt: it exists
+    bool operator==(const Condition&) const = default;
+  };
+  std::vector<Condition> all;
+  std::string program;  // instead: jq, whose first result is true
+  [[nodiscard]] bool any() const { return !all.empty() || !program.empty(); }
+  bool operator==(const FilterOptions&) const = default;
+};
+
+// Chooses a name by a part of the record.
+struct Route {
+  enum class Otherwise : std::uint8_t { kBad, kSkip, kName };
+  Selector by;
+  std::vector<std::pair<std::string, std::string>> of;  // what `by` finds, and the name
+  Otherwise otherwise = Otherwise::kBad;
+  std::string name;  // kName: of all other records
+  bool operator==(const Route&) const = default;
+};
+
+// Rows of a record in one table, or calls of a statement.
+struct Effect {
+  std::string table;           // may be schema-qualified
+  std::optional<Route> route;  // instead: the record chooses the table
+  std::vector<Column> columns;
+  RowRules rules;
+  // Instead of table, columns and rules: one statement a row with $1… = args, in the same
+  // transaction.
+  std::string statement;
+  std::vector<Selector> args;
+  std::optional<Selector> each;  // a row an element of this array; nullopt: one row a value
+  FilterOptions when;            // of the value
+  bool operator==(const Effect&) const = default;
 };
 
 struct PostgresOptions {
@@ -108,13 +149,13 @@ struct PostgresOptions {
   std::string host;  // or the path of a Unix socket's folder
   int port = 0;      // 0: libpq's own
   std::string user, password, database, sslmode;
-  std::string table;  // may be schema-qualified
+  // One effect, or `effects`: EffectsOf.
+  std::string table;
   std::vector<Column> columns;
   RowRules rules;
-  // Instead of table, columns and rules: one statement a row with $1… = args, in the same
-  // transaction.
   std::string statement;
   std::vector<Selector> args;
+  std::vector<Effect> effects;
   int max_records = 500;  // of one transaction
 };
 
@@ -128,6 +169,7 @@ struct MysqlOptions {
   std::string table;                             // NAME or DATABASE.NAME
   std::vector<Column> columns;
   RowRules rules;
+  std::vector<Effect> effects;
   int max_records = 500;  // of one transaction
 };
 
@@ -136,8 +178,21 @@ struct SqliteOptions {
   std::string table;
   std::vector<Column> columns;
   RowRules rules;
+  std::vector<Effect> effects;
   int max_records = 500;  // of one transaction
 };
+
+// What becomes of a record in a database, in this order.
+template <typename Output>
+std::vector<Effect> EffectsOf(const Output& output) {
+  if (!output.effects.empty()) return output.effects;
+  Effect one{.table = output.table, .columns = output.columns, .rules = output.rules};
+  if constexpr (requires { output.statement; }) {
+    one.statement = output.statement;
+    one.args = output.args;
+  }
+  return {std::move(one)};
+}
 
 // How a key or a value is written to Kafka, by the schema of a subject.
 struct EncodePart {
@@ -209,18 +264,6 @@ inline bool WriteDecides(Finality finality, const IdentityRule& identity) {
 
 // Who may change the log's level and pause pipelines over HTTP.
 enum class ControlAccess : std::uint8_t { kOff, kLoopback, kToken };
-
-// Which records a pipeline is about: all that the conditions hold for. The others are finished
-// without lock, handler or output.
-struct FilterOptions {
-  struct Condition {
-    Selector selector;
-    std::optional<std::string> text;  // nullopt: it exists
-  };
-  std::vector<Condition> all;
-  std::string program;  // instead: jq, whose first result is true
-  [[nodiscard]] bool any() const { return !all.empty() || !program.empty(); }
-};
 
 struct ObserveOptions {
   std::string http;  // HOST:PORT; empty: no server

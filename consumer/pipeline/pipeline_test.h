@@ -49,6 +49,9 @@ struct TestFaults {
 // Before the name of a written record's header, as the name of a cell.
 inline constexpr std::string_view kHeaderCell = "header:";
 
+// The name of the cell that says in which table a row is, where an output has several.
+inline constexpr std::string_view kTableCell = "(table)";
+
 struct ExpectedRow {
   std::vector<std::pair<std::string, std::optional<std::string>>> cells;  // in any order; a subset
   std::vector<std::string> numbers;  // those that are given as numbers: 12.5 is 12.50

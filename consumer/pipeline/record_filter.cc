@@ -68,6 +68,8 @@ tl::expected<Condition, std::string> ParseCondition(std::string_view text) {
     case Kind::kToken:
     case Kind::kWorker:
     case Kind::kRecordJson:
+    case Kind::kWholeJson:
+    case Kind::kIndex:
     case Kind::kConstant:
       return tl::unexpected<std::string>(
           "a record has no id, token or worker yet: take key, value, topic, partition, offset, "

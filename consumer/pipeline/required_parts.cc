@@ -50,6 +50,7 @@ bool MayBeMissing(const RequiredPart& part, const HandlerOptions& handler) {
       return !part.selector.optional || part.names_a_row;
     case Kind::kKeyJson:
     case Kind::kRecordJson:
+    case Kind::kWholeJson:
       return true;
     default:
       return false;
@@ -75,6 +76,16 @@ std::vector<RequiredPart> PartsOfRows(const std::vector<Column>& columns, const 
   return parts;
 }
 
+// An effect that a record may not have needs nothing of it.
+std::vector<RequiredPart> PartsOfEffect(const Effect& effect, const HandlerOptions& handler) {
+  if (effect.each || effect.when.any() || effect.route) return {};
+  std::vector<RequiredPart> parts = PartsOfRows(effect.columns, effect.rules, handler);
+  for (std::size_t i = 0; i < effect.args.size(); ++i) {
+    parts.push_back({fmt::format("argument ${}", i + 1), effect.args[i]});
+  }
+  return parts;
+}
+
 std::vector<RequiredPart> PartsOfTopic(const KafkaOutputOptions& kafka) {
   std::vector<RequiredPart> parts{{"key", kafka.key}, {"value", kafka.value}};
   for (const Column& header : kafka.headers.set) parts.push_back({header.name, header.selector});
@@ -87,15 +98,14 @@ std::vector<RequiredPart> AllParts(const OutputOptions& output, const HandlerOpt
         std::vector<RequiredPart> parts;
         if constexpr (requires { kind.headers; }) {
           return PartsOfTopic(kind);
-        } else if constexpr (requires { kind.rules; }) {
-          parts = PartsOfRows(kind.columns, kind.rules, handler);
+        } else if constexpr (requires { kind.effects; }) {
+          for (const Effect& effect : EffectsOf(kind)) {
+            for (RequiredPart& part : PartsOfEffect(effect, handler)) {
+              parts.push_back(std::move(part));
+            }
+          }
         } else if constexpr (requires { kind.columns; }) {
           parts = PartsOfRows(kind.columns, {}, handler);
-        }
-        if constexpr (requires { kind.args; }) {
-          for (const Selector& arg : kind.args) {
-            parts.push_back({fmt::format("argument ${}", parts.size() + 1), arg});
-          }
         }
         return parts;
       },

@@ -20,7 +20,7 @@ struct Word {
   std::string_view text;
   Selector::Kind kind;
 };
-constexpr std::array<Word, 10> kWords{{{"position", Selector::Kind::kPosition},
+constexpr std::array<Word, 11> kWords{{{"position", Selector::Kind::kPosition},
                                        {"key", Selector::Kind::kKey},
                                        {"value", Selector::Kind::kValue},
                                        {"topic", Selector::Kind::kTopic},
@@ -29,13 +29,15 @@ constexpr std::array<Word, 10> kWords{{{"position", Selector::Kind::kPosition},
                                        {"timestamp", Selector::Kind::kTimestamp},
                                        {"record_id", Selector::Kind::kRecordId},
                                        {"token", Selector::Kind::kToken},
-                                       {"worker", Selector::Kind::kWorker}}};
+                                       {"worker", Selector::Kind::kWorker},
+                                       {"index", Selector::Kind::kIndex}}};
 
 // What their argument follows.
-constexpr std::array<Word, 4> kPrefixes{{{"header:", Selector::Kind::kHeader},
+constexpr std::array<Word, 5> kPrefixes{{{"header:", Selector::Kind::kHeader},
                                          {"json:", Selector::Kind::kJson},
                                          {"key:", Selector::Kind::kKeyJson},
-                                         {"record:", Selector::Kind::kRecordJson}}};
+                                         {"record:", Selector::Kind::kRecordJson},
+                                         {"record.", Selector::Kind::kWholeJson}}};
 
 template <typename Int>
 void AppendInt(Int value, std::string& out) {
@@ -130,7 +132,7 @@ struct Evaluator::Impl {
     JsonReader json;
     bool begun = false;
   };
-  Part value, key, record;
+  Part value, key, record, whole;
   std::string text;  // of AppendAsJson and Digest
   std::optional<JsonType> type;
   bool absent = false;
@@ -142,7 +144,14 @@ Evaluator::~Evaluator() = default;
 void Evaluator::Begin(const RecordContext& context) {
   FENCEPOST_CHECK(context.record != nullptr, "no record to evaluate");
   impl_->context = context;
-  for (Impl::Part* part : {&impl_->value, &impl_->key, &impl_->record}) part->begun = false;
+  for (Impl::Part* part : {&impl_->value, &impl_->key, &impl_->record, &impl_->whole}) {
+    part->begun = false;
+  }
+}
+
+void Evaluator::BeginElement(const RecordContext& context) {
+  impl_->context = context;
+  impl_->value.begun = false;
 }
 
 std::optional<JsonType> Evaluator::type() const { return impl_->type; }
@@ -151,6 +160,7 @@ bool Evaluator::absent() const { return impl_->absent; }
 const std::optional<std::string_view>& Evaluator::Bytes(Selector::Kind kind) const {
   const RecordContext& context = impl_->context;
   if (kind == Selector::Kind::kKeyJson) return context.record->key;
+  if (kind == Selector::Kind::kWholeJson && context.whole != nullptr) return *context.whole;
   const bool made = context.value != nullptr && kind != Selector::Kind::kRecordJson;
   return made ? *context.value : context.record->value;
 }
@@ -160,6 +170,7 @@ JsonReader* Evaluator::Json(Selector::Kind kind) {
   if (!text) return nullptr;
   Impl::Part& part = kind == Selector::Kind::kKeyJson      ? impl_->key
                      : kind == Selector::Kind::kRecordJson ? impl_->record
+                     : kind == Selector::Kind::kWholeJson  ? impl_->whole
                                                            : impl_->value;
   if (!part.begun) part.json.Begin(*text);
   part.begun = true;
@@ -193,8 +204,11 @@ tl::expected<bool, std::string> Evaluator::Found(const Selector& selector, const
                                                  JsonFound found) const {
   const std::string_view part = Part(selector);
   const auto& bytes = Bytes(selector.kind);
-  const bool made = impl_->context.value != nullptr && &bytes == impl_->context.value;
-  const std::string whose = made ? "handler's answer" : std::string(part);
+  const RecordContext& context = impl_->context;
+  const bool element = context.whole != nullptr && &bytes == context.value;
+  const auto* const answer = context.whole != nullptr ? context.whole : context.value;
+  const bool made = answer != nullptr && &bytes == answer && answer != &context.record->value;
+  const std::string whose = element ? "element" : made ? "handler's answer" : std::string(part);
   if (found == JsonFound::kMalformed) {
     if (const auto id = bytes && !made ? RegisteredSchema(*bytes) : std::nullopt) {
       return tl::unexpected(
@@ -248,11 +262,13 @@ tl::expected<void, std::string> Evaluator::AppendAsJson(const Selector& selector
     case Selector::Kind::kJson:
     case Selector::Kind::kKeyJson:
     case Selector::Kind::kRecordJson:
+    case Selector::Kind::kWholeJson:
       return null_unless(AppendJson(selector, Form::kJson, out));
     case Selector::Kind::kPartition:
     case Selector::Kind::kOffset:
     case Selector::Kind::kToken:
     case Selector::Kind::kTimestamp:
+    case Selector::Kind::kIndex:
       return null_unless(Append(selector, out));
     default:
       break;
@@ -283,6 +299,7 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
     case Selector::Kind::kJson:
     case Selector::Kind::kKeyJson:
     case Selector::Kind::kRecordJson:
+    case Selector::Kind::kWholeJson:
       return AppendJson(selector, Form::kText, out);
     case Selector::Kind::kPartition:
       AppendInt(origin != nullptr ? origin->partition : context.where->partition, out);
@@ -292,6 +309,9 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
       return true;
     case Selector::Kind::kToken:
       AppendInt(context.token, out);
+      return true;
+    case Selector::Kind::kIndex:
+      AppendInt(context.index, out);
       return true;
     case Selector::Kind::kTimestamp:
       if (const auto& at =
@@ -304,6 +324,12 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
       bytes = record.key;
       break;
     case Selector::Kind::kValue:
+      // Of an element, which is JSON, what it is.
+      if (context.whole != nullptr) {
+        return AppendJson(
+            {.kind = Selector::Kind::kJson, .argument = "", .optional = selector.optional},
+            Form::kText, out);
+      }
       bytes = Bytes(Selector::Kind::kValue);
       break;
     case Selector::Kind::kTopic:

@@ -3,15 +3,17 @@
 // with an Evaluator of its own.
 //
 //   key value topic partition offset timestamp record_id token worker header:NAME json:/POINTER
-//   key:/POINTER record:/POINTER "=text"
+//   key:/POINTER record:/POINTER record./POINTER index "=text"
 //
-// value and json: read what the handler made, record: the value as it was in Kafka. Of several
-// headers of one name the last counts. json: reads the value as JSON, key:/ the key. timestamp is
-// in milliseconds since the Unix epoch. The pointer "" is the whole document. A trailing '?' makes
-// it optional: nothing found is null instead of a bad record; '?default' leaves the column of a
-// table out, where JSON null is null. Numbers keep their digits: what is in the JSON text is what
-// comes out (no doubles on the way). A JSON string comes out unescaped, an object or array as its
-// JSON text, true/false as such, JSON null as null (RFC 8259, RFC 6901).
+// value and json: read what the handler made, record: the value as it was in Kafka. Where a row is
+// made of each element of an array, they read the element, index is its place from 0 on, and
+// record. reads the whole value. Of several headers of one name the last counts. json: reads the
+// value as JSON, key:/ the key. timestamp is in milliseconds since the Unix epoch. The pointer ""
+// is the whole document. A trailing '?' makes it optional: nothing found is null instead of a bad
+// record; '?default' leaves the column of a table out, where JSON null is null. Numbers keep their
+// digits: what is in the JSON text is what comes out (no doubles on the way). A JSON string comes
+// out unescaped, an object or array as its JSON text, true/false as such, JSON null as null (RFC
+// 8259, RFC 6901).
 #pragma once
 
 #include <cstdint>
@@ -51,6 +53,8 @@ struct Selector {
     kJson,
     kKeyJson,
     kRecordJson,
+    kWholeJson,
+    kIndex,
     kConstant
   };
   Kind kind = Kind::kPosition;
@@ -65,12 +69,16 @@ struct Selector {
   [[nodiscard]] std::string InWords() const;
   // It reads JSON by its pointer.
   [[nodiscard]] bool ReadsJson() const {
-    return kind == Kind::kJson || kind == Kind::kKeyJson || kind == Kind::kRecordJson;
+    return kind == Kind::kJson || kind == Kind::kKeyJson || kind == Kind::kRecordJson ||
+           kind == Kind::kWholeJson;
   }
   // A tombstone has nothing for it.
   [[nodiscard]] bool NeedsValue() const {
-    return kind == Kind::kValue || kind == Kind::kJson || (kind == Kind::kRecordJson && !optional);
+    return kind == Kind::kValue || kind == Kind::kJson || kind == Kind::kWholeJson ||
+           (kind == Kind::kRecordJson && !optional);
   }
+  // It reads an element of an array, or what is around it.
+  [[nodiscard]] bool OfElement() const { return kind == Kind::kIndex || kind == Kind::kWholeJson; }
   bool operator==(const Selector&) const = default;
 };
 
@@ -86,6 +94,9 @@ struct RecordContext {
   // What `value` and `json:` read instead of the record's own value (a handler's); nullptr: its
   // own, as `record:` does.
   const std::optional<std::string_view>* value = nullptr;
+  // Of an element, which is `value`: its place, and what record. reads.
+  const std::optional<std::string_view>* whole = nullptr;
+  std::size_t index = 0;
 };
 
 // Evaluates selectors; holds the JSON parser's buffers. One thread. Call Begin for each record; the
@@ -98,6 +109,8 @@ class Evaluator {
   Evaluator& operator=(const Evaluator&) = delete;
 
   void Begin(const RecordContext& context);
+  // The next element of the record that was begun; only the value is another one.
+  void BeginElement(const RecordContext& context);
   // Appends the selected bytes to `out`. true: found; false: null (only where optional, or JSON
   // null, or a null key/value/timestamp that is optional). Error: one line, the record is bad.
   tl::expected<bool, std::string> Append(const Selector& selector, std::string& out);

@@ -1,9 +1,11 @@
-// A table of SQLite in the place of a database's: its columns and its rules for rows. What only the
-// database knows of it (types, constraints, defaults) is not there. For `fencepost test` and `dev`.
+// Tables of SQLite in the place of a database's: their columns and their rules for rows. What only
+// the database knows of them (types, constraints, defaults) is not there. For `fencepost test` and
+// `dev`.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <tl/expected.hpp>
 
@@ -13,13 +15,21 @@ struct sqlite3;
 
 namespace fencepost::consumer {
 
-// Columns, rules and max_records of an output with a table, named "effects"; of a statement its
-// arguments as $1 and so on. It has no path yet.
+// Effects and max_records of an output with tables, each without the schema around its name; a
+// statement is a table of its arguments, $1 and so on. One effect has a table named "effects". It
+// has no path yet.
 SqliteOptions StandInFor(const OutputOptions& output);
 
-// Creates the file and the table. A column is a text but for the fence, which compares as a number
+struct StandInTable {
+  std::string name;
+  std::vector<Column> columns;  // of all effects in it
+  RowRules rules;               // of the first
+};
+std::vector<StandInTable> TablesOf(const SqliteOptions& options);
+
+// Creates the file and the tables. A column is a text but for the fence, which compares as a number
 // where it is one, and for what `convert` makes of it, or of each element; unique is what `key`
 // says. Error: SQLite's words.
-tl::expected<std::shared_ptr<sqlite3>, std::string> CreateTable(const SqliteOptions& table);
+tl::expected<std::shared_ptr<sqlite3>, std::string> CreateTables(const SqliteOptions& options);
 
 }  // namespace fencepost::consumer

@@ -13,6 +13,7 @@
 #include "consumer/pipeline/pipeline_test.h"
 #include "consumer/record/selector.h"
 #include "consumer/testing/stand_in_table.h"
+#include "consumer/worker/worker_parts.h"
 #include "locking/base/temp_folder.h"
 
 namespace fencepost::consumer {
@@ -29,6 +30,12 @@ class TableOutput final : public TestOutput {
   explicit TableOutput(const PipelineOptions& options)
       : pipeline_(options.name),
         by_position_(options.identity.ByPosition()),
+        by_table_(std::visit(
+            [](const auto& output) {
+              if constexpr (requires { output.effects; }) return !output.effects.empty();
+              return false;
+            },
+            options.output)),
         table_(StandInFor(options.output)) {
     table_.path = folder_.path() / "effects.db";
   }
@@ -37,64 +44,69 @@ class TableOutput final : public TestOutput {
     if (folder_.path().empty()) {
       return tl::unexpected(std::string("no temporary folder for the test's table"));
     }
-    for (const Column& column : table_.columns) names_.push_back(column.name);
-    const std::string& fence = table_.rules.fence_column;
-    if (!fence.empty()) {
-      if (std::ranges::find(names_, fence) == names_.end()) names_.push_back(fence);
-      KeepDigits(fence);
-    }
-    return CreateTable(table_).map([this](auto file) { database_ = std::move(file); });
+    tables_ = TablesOf(table_);
+    for (Effect& effect : table_.effects) KeepDigits(effect);
+    return CreateTables(table_).map([this](auto file) { database_ = std::move(file); });
   }
 
   std::unique_ptr<Output> Open(const std::string& worker) override {
     OutputTerms terms;
     terms.by_position = by_position_;
+    terms.make_filter = MakeRecordFilter;
     return MakeSqliteOutput(table_, pipeline_, worker, std::move(terms));
   }
 
   std::vector<TestRow> Rows() override {
-    std::string columns;
-    for (const std::string& name : names_) {
-      const bool fence = name == table_.rules.fence_column;
-      columns += (columns.empty() ? "" : ", ") + QuoteIdentifier(fence ? kDigits : name);
-    }
-    const std::string sql =
-        "SELECT " + columns + " FROM " + QuoteIdentifier(table_.table) + " ORDER BY rowid";
-    sqlite3_stmt* raw = nullptr;
-    sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &raw, nullptr);
-    const std::unique_ptr<sqlite3_stmt, Finalize> statement(raw);
     std::vector<TestRow> rows;
-    while (raw != nullptr && sqlite3_step(raw) == SQLITE_ROW) {
-      TestRow& row = rows.emplace_back();
-      for (int i = 0; i < static_cast<int>(names_.size()); ++i) {
-        const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(raw, i));
-        const auto size = static_cast<std::size_t>(sqlite3_column_bytes(raw, i));
-        row.emplace_back(
-            names_[static_cast<std::size_t>(i)],
-            text == nullptr ? std::nullopt : std::optional<std::string>(std::string(text, size)));
-      }
-    }
+    for (const StandInTable& table : tables_) AddRows(table, rows);
     return rows;
   }
 
  private:
+  void AddRows(const StandInTable& table, std::vector<TestRow>& rows) {
+    std::string columns;
+    for (const Column& column : table.columns) {
+      const bool fence = column.name == table.rules.fence_column;
+      columns += (columns.empty() ? "" : ", ") + QuoteIdentifier(fence ? kDigits : column.name);
+    }
+    const std::string sql =
+        "SELECT " + columns + " FROM " + QuoteIdentifier(table.name) + " ORDER BY rowid";
+    sqlite3_stmt* raw = nullptr;
+    sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &raw, nullptr);
+    const std::unique_ptr<sqlite3_stmt, Finalize> statement(raw);
+    while (raw != nullptr && sqlite3_step(raw) == SQLITE_ROW) {
+      TestRow& row = rows.emplace_back();
+      if (by_table_) row.emplace_back(kTableCell, table.name);
+      for (int i = 0; i < static_cast<int>(table.columns.size()); ++i) {
+        const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(raw, i));
+        const auto size = static_cast<std::size_t>(sqlite3_column_bytes(raw, i));
+        row.emplace_back(
+            table.columns[static_cast<std::size_t>(i)].name,
+            text == nullptr ? std::nullopt : std::optional<std::string>(std::string(text, size)));
+      }
+    }
+  }
+
   // The fence compares as a number where it is one, and a number's column would make 1.5 of 1.50:
   // what is shown of it is there once more, as text, in a column beside it.
   static constexpr const char* kDigits = "the fence's digits";
-  void KeepDigits(const std::string& fence) {
-    const auto column = std::ranges::find(table_.columns, fence, &Column::name);
-    if (column != table_.columns.end()) {
-      table_.columns.push_back({kDigits, Selector(column->selector)});
-    } else if (table_.rules.fence_by) {
-      table_.columns.push_back({kDigits, *table_.rules.fence_by});
+  static void KeepDigits(Effect& effect) {
+    const std::string& fence = effect.rules.fence_column;
+    if (fence.empty()) return;
+    const auto column = std::ranges::find(effect.columns, fence, &Column::name);
+    if (column != effect.columns.end()) {
+      effect.columns.push_back({kDigits, Selector(column->selector)});
+    } else if (effect.rules.fence_by) {
+      effect.columns.push_back({kDigits, *effect.rules.fence_by});
     }
   }
 
   const TempFolder folder_;
   const std::string pipeline_;
   const bool by_position_;
+  const bool by_table_;  // a row says in which it is
   SqliteOptions table_;
-  std::vector<std::string> names_;
+  std::vector<StandInTable> tables_;  // as they are shown
   std::shared_ptr<sqlite3> database_;
 };
 

@@ -33,7 +33,7 @@ Worker::Worker(PipelineOptions options, std::string name, locking::LockObserver*
 tl::expected<void, Error> Worker::Start() {
   Impl& impl = *impl_;
   impl.last_tick.store(BootClock::now().time_since_epoch().count());
-  if (const auto filter = MakeRecordFilter(impl.options.filter); !filter) {
+  if (const auto filter = CheckFilters(impl.options); !filter) {
     return tl::unexpected(filter.error());
   }
   if (impl.handler != nullptr) {

@@ -44,18 +44,24 @@ class JqFilter final : public RecordFilter {
   explicit JqFilter(std::unique_ptr<Handler> program) : program_(std::move(program)) {}
 
   tl::expected<bool, std::string> Matches(const RecordContext& context) override {
-    if (context.origin == nullptr) return Matches(*context.record, *context.where);
-    Record original = *context.record;
-    original.offset = context.origin->offset;
-    return Matches(original, {context.where->topic, context.origin->partition});
+    if (context.origin == nullptr && context.value == nullptr) {
+      return Matches(*context.record, *context.where, context.record_id);
+    }
+    Record record = *context.record;
+    if (context.value != nullptr) record.value = *context.value;
+    if (context.origin == nullptr) return Matches(record, *context.where, context.record_id);
+    record.offset = context.origin->offset;
+    return Matches(record, {context.where->topic, context.origin->partition}, context.record_id);
   }
   [[nodiscard]] std::string WhyNot() const override {
     return "the jq program gives false, null or nothing";
   }
 
  private:
-  tl::expected<bool, std::string> Matches(const Record& record, const TopicPartition& where) {
-    auto results = program_->Handle({.record = &record, .where = &where}, {});
+  tl::expected<bool, std::string> Matches(const Record& record, const TopicPartition& where,
+                                          std::string_view record_id) {
+    auto results =
+        program_->Handle({.record = &record, .where = &where, .record_id = record_id}, {});
     if (!results) return tl::unexpected(results.error().shown);
     return results->front() == "true";
   }
@@ -84,7 +90,8 @@ std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::st
                     .clock = {},
                     .look_only = look_only,
                     .by_position = options.identity.ByPosition(),
-                    .filtered = options.filter.any()};
+                    .filtered = options.filter.any(),
+                    .make_filter = MakeRecordFilter};
   if (terms.by_position && !look_only) terms.read_log = MakeReadLog(options.kafka);
   if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
     return MakePostgresOutput(*postgres, options.name, worker, terms);
@@ -142,6 +149,22 @@ tl::expected<std::unique_ptr<RecordFilter>, Error> MakeRecordFilter(const Filter
       fmt::format("first(({}\n), null) | . != null and . != false", options.program), "when");
   if (!program) return tl::unexpected(std::move(program.error()));
   return std::make_unique<JqFilter>(std::move(*program));
+}
+
+tl::expected<void, Error> CheckFilters(const PipelineOptions& options) {
+  Checked checked = OutcomeOf(MakeRecordFilter(options.filter));
+  std::visit(
+      [&](const auto& output) {
+        if constexpr (requires { output.effects; }) {
+          for (const Effect& effect : output.effects) {
+            if (!checked) return;
+            checked = OutcomeOf(MakeRecordFilter(effect.when));
+            if (!checked) checked.error().where = "output";
+          }
+        }
+      },
+      options.output);
+  return checked;
 }
 
 std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options) {

@@ -30,6 +30,8 @@ SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& w
 
 // `when`; nullptr: the pipeline is about all records. Error: its jq program does not compile.
 tl::expected<std::unique_ptr<RecordFilter>, Error> MakeRecordFilter(const FilterOptions& options);
+// Whether `when`, of the pipeline and of each effect, can be made.
+tl::expected<void, Error> CheckFilters(const PipelineOptions& options);
 
 // What the ledger may forget, as far as the options tell; nullopt: nothing, ever.
 std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options);

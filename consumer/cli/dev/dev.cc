@@ -128,7 +128,7 @@ class Dev {
     if (arguments_.keep_output) return {};
     const auto* table = std::get_if<consumer::SqliteOptions>(&dev_.options.output);
     if (table == nullptr) return {};
-    const auto made = consumer::CreateTable(*table);
+    const auto made = consumer::CreateTables(*table);
     if (!made) return tl::unexpected(Error{"sqlite", made.error(), table->path, ""});
     return {};
   }
@@ -138,7 +138,7 @@ class Dev {
     if (const auto* table = std::get_if<consumer::SqliteOptions>(&dev_.options.output)) {
       if (arguments_.keep_output) return of_file;
       return fmt::format("{}; in SQLite: sqlite3 {} 'SELECT * FROM {}'", of_file, table->path,
-                         table->table);
+                         consumer::TablesOf(*table).front().name);
     }
     if (const auto* lines = std::get_if<consumer::FileOptions>(&dev_.options.output)) {
       return arguments_.keep_output ? of_file : fmt::format("{}: {}", of_file, lines->path);

@@ -54,6 +54,13 @@ std::string LastName(std::string_view table) {
   return name;
 }
 
+bool HasStatement(const OutputOptions& output) {
+  const auto* postgres = std::get_if<PostgresOptions>(&output);
+  return postgres != nullptr && std::ranges::any_of(EffectsOf(*postgres), [](const Effect& effect) {
+           return !effect.statement.empty();
+         });
+}
+
 void UseOutput(OutputOptions& output, const DevPlaces& places, std::vector<std::string>& notes) {
   if (auto* kafka = std::get_if<KafkaOutputOptions>(&output)) {
     notes.emplace_back(
@@ -70,15 +77,15 @@ void UseOutput(OutputOptions& output, const DevPlaces& places, std::vector<std::
   } else if (auto* lines = std::get_if<StdoutOptions>(&output)) {
     output = FileOptions{places.folder / "effects.jsonl", std::move(lines->columns)};
   } else {
-    const auto* postgres = std::get_if<PostgresOptions>(&output);
-    const bool statement = postgres != nullptr && !postgres->statement.empty();
-    if (statement) {
+    if (HasStatement(output)) {
       notes.emplace_back(
-          "output.postgres.statement does not run: its arguments are the row; --keep-output runs "
-          "it");
+          "output.postgres: a statement does not run: its arguments are the row; --keep-output "
+          "runs it");
     }
     SqliteOptions table = StandInFor(output);
-    if (!statement) table.table = LastName(TargetOf(output));
+    const bool one = table.effects.size() == 1 && !HasStatement(output);
+    if (one && !table.effects.front().route)
+      table.effects.front().table = LastName(TargetOf(output));
     table.path = places.folder / "effects.db";
     output = std::move(table);
   }
@@ -127,11 +134,14 @@ bool IsReplaced(std::string_view key, bool keep_output) {
 
 std::string TargetOf(const OutputOptions& output) {
   const auto target = [](const auto& options) -> std::string {
-    if constexpr (requires { options.statement; }) {
-      if (!options.statement.empty()) return "its statement";
-    }
-    if constexpr (requires { options.table; }) {
-      return options.table;
+    if constexpr (requires { options.effects; }) {
+      std::vector<std::string> names;
+      for (const Effect& effect : EffectsOf(options)) {
+        names.push_back(!effect.statement.empty() ? "its statement"
+                        : effect.route            ? "the table by " + effect.route->by.Text()
+                                                  : effect.table);
+      }
+      return fmt::format("{}", fmt::join(names, ", "));
     } else if constexpr (requires { options.topic; }) {
       return options.topic;
     } else if constexpr (requires { options.path; }) {

@@ -14,6 +14,7 @@
 #include "consumer/outputs/rows/cell_types.h"
 #include "consumer/record/text.h"
 #include "consumer/testing/stand_in_table.h"
+#include "consumer/worker/worker_parts.h"
 
 namespace fencepost::cli {
 namespace {
@@ -26,11 +27,11 @@ constexpr std::size_t kMostLine = 2000;
 // Cells as JSON: what is JSON keeps its form, a number is one, all else is a string.
 class JsonCells final : public CellTypes {
  public:
-  explicit JsonCells(const std::vector<Column>& columns) : columns_(columns) {}
+  explicit JsonCells(const std::vector<Column>& columns) : columns_(&columns) {}
   [[nodiscard]] std::string_view Name(std::size_t /*column*/) const override { return ""; }
   tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                           std::string& text, std::size_t at) override {
-    const Column& from = columns_[column];
+    const Column& from = (*columns_)[column];
     const Conversion how = from.conversion;
     const CellType to{.kind = KindMadeBy(how), .as_text = true, .elements = true};
     if (how != Conversion::kNone) (void)MakeCell(to, from, type, text, at);
@@ -48,26 +49,25 @@ class JsonCells final : public CellTypes {
 
  private:
   using Kind = Selector::Kind;
-  const std::vector<Column>& columns_;
+  const std::vector<Column>* columns_;
 };
 
-// What the output writes of a record, as a row.
-RowShape ShapeFor(const OutputOptions& output) {
+// What the output writes of a record, as rows.
+EffectShapes ShapesFor(const OutputOptions& output) {
   const auto part = [](std::string name) {
     return Column{.name = name, .selector = Selector::Parse(name + "?").value()};
   };
+  if (FinalityOf(output) == Finality::kLedger) {
+    return ShapesOf(StandInFor(output).effects).value_or(EffectShapes());
+  }
+  std::vector<Column> columns;
   if (const auto* kafka = std::get_if<KafkaOutputOptions>(&output)) {
-    return {.columns = {{"key", kafka->key}, {"value", kafka->value}}, .takes_null = true};
+    columns = {{"key", kafka->key}, {"value", kafka->value}};
   }
-  SqliteOptions table = StandInFor(output);
-  if (const auto* file = std::get_if<FileOptions>(&output)) table.columns = file->columns;
-  if (const auto* lines = std::get_if<StdoutOptions>(&output)) table.columns = lines->columns;
-  if (FinalityOf(output) != Finality::kLedger) {
-    if (table.columns.empty()) table.columns = {part("key"), part("value")};
-    return {.columns = std::move(table.columns), .takes_null = true};
-  }
-  const auto shape = ShapeOfRows(table.columns, table.rules);
-  return shape ? *shape : RowShape{.columns = std::move(table.columns)};
+  if (const auto* file = std::get_if<FileOptions>(&output)) columns = file->columns;
+  if (const auto* lines = std::get_if<StdoutOptions>(&output)) columns = lines->columns;
+  if (columns.empty()) columns = {part("key"), part("value")};
+  return OneShape({.columns = std::move(columns), .takes_null = true});
 }
 
 constexpr std::string_view kWords[][2] = {{"took effect", "took effect"},
@@ -90,29 +90,38 @@ EffectLog::EffectLog(const PipelineOptions& file)
     : target_(TargetOf(file.output)),
       dead_letter_topic_(file.dead_letter ? file.dead_letter->topic : ""),
       by_position_(file.identity.ByPosition()),
-      rows_(ShapeFor(file.output), "dev") {}
+      rows_(ShapesFor(file.output), "dev", MakeRecordFilter) {}
 
-std::string EffectLog::Row(std::size_t row) const {
-  std::string text = rows_.deletes(0, row) ? "deletes {" : "{";
+std::string EffectLog::Row(const TableRows& rows, std::size_t row) const {
+  std::string text = rows_.tables() > 1 ? rows.name() + " " : "";
+  text += rows.deletes(0, row) ? "deletes {" : "{";
   bool first = true;
-  for (std::size_t column = 0; column < rows_.columns(); ++column) {
-    const bool key = rows_.shape().IsKey(column);
-    if (rows_.omits(0, column, row) || (rows_.deletes(0, row) && !key)) continue;
+  for (std::size_t column = 0; column < rows.columns(); ++column) {
+    const bool key = rows.shape().IsKey(column);
+    if (rows.omits(0, column, row) || (rows.deletes(0, row) && !key)) continue;
     if (!std::exchange(first, false)) text += ", ";
-    AppendJsonString(rows_.shape().columns[column].name, text);
-    text += fmt::format(": {}", rows_.cell(0, column, row).value_or("null"));
+    AppendJsonString(rows.shape().columns[column].name, text);
+    text += fmt::format(": {}", rows.cell(0, column, row).value_or("null"));
   }
   return text + "}";
 }
 
 std::string EffectLog::Rows(const WriteItem& item) {
   std::vector<WriteOutcome> outcomes(1);
-  JsonCells cells(rows_.shape().columns);
-  if (auto filled = rows_.Fill({item}, outcomes, &cells); !filled || rows_.size() == 0) {
+  std::vector<JsonCells> cells;
+  std::vector<CellTypes*> types;
+  for (std::size_t table = 0; table < rows_.tables(); ++table) {
+    cells.emplace_back(rows_.of(table).shape().columns);
+  }
+  for (JsonCells& of_table : cells) types.push_back(&of_table);
+  if (auto filled = rows_.Fill({item}, outcomes, types); !filled || rows_.size() == 0) {
     return "(what was written cannot be shown)";
   }
   std::vector<std::string> rows;
-  for (std::size_t row = 0; row < rows_.rows(0); ++row) rows.push_back(Row(row));
+  for (std::size_t table = 0; table < rows_.tables(); ++table) {
+    const TableRows of = rows_.of(table);
+    for (std::size_t row = 0; row < of.rows(0); ++row) rows.push_back(Row(of, row));
+  }
   return rows.empty() ? "no row" : fmt::format("{}", fmt::join(rows, ", "));
 }
 
@@ -122,7 +131,8 @@ std::string EffectLog::LineOf(ProcessedResult result, const WriteItem& item, boo
   switch (result) {
     case ProcessedResult::kDone:
       line += lost ? fmt::format(" -> {}: a newer row stayed in the place of ", target_)
-                   : fmt::format(" -> {} ", target_);
+              : rows_.tables() > 1 ? " -> "  // each row says where it is
+                                   : fmt::format(" -> {} ", target_);
       line += Rows(item);
       break;
     case ProcessedResult::kNoOutput:

@@ -45,7 +45,7 @@ class EffectLog {
   using Counts = std::array<std::atomic<std::uint64_t>, 8>;
 
   [[nodiscard]] std::string Rows(const consumer::WriteItem& item);
-  [[nodiscard]] std::string Row(std::size_t row) const;
+  [[nodiscard]] std::string Row(const consumer::TableRows& rows, std::size_t row) const;
 
   const std::string target_, dead_letter_topic_;
   const bool by_position_;

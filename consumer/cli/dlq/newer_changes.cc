@@ -32,21 +32,24 @@ constexpr Millis kLimit{30'000};
 constexpr std::size_t kIdsAtOnce = 500;
 constexpr std::string_view kInsist = "--over-newer replays it all the same";
 
-// What the rows of a table are: nullopt where none is updated or deleted.
-struct Table {
-  const std::vector<Column>& columns;
-  const consumer::RowRules& rules;
-};
-std::optional<Table> ChangedTable(const consumer::OutputOptions& output) {
+// The effect by which a record changes or deletes a row that another may have written. Of several,
+// and of rows of elements, no key: the record's own decides.
+std::optional<consumer::Effect> ChangingEffect(const consumer::OutputOptions& output) {
   return std::visit(
-      [](const auto& kind) -> std::optional<Table> {
-        if constexpr (requires { kind.rules; }) {
-          if (kind.rules.on_conflict == consumer::OnConflict::kUpdate ||
-              kind.rules.on_null_value == consumer::OnNull::kDelete) {
-            return Table{kind.columns, kind.rules};
+      [](const auto& kind) -> std::optional<consumer::Effect> {
+        std::optional<consumer::Effect> changing;
+        if constexpr (requires { kind.effects; }) {
+          for (const consumer::Effect& effect : EffectsOf(kind)) {
+            if (effect.rules.on_conflict != consumer::OnConflict::kUpdate &&
+                effect.rules.on_null_value != consumer::OnNull::kDelete) {
+              continue;
+            }
+            const bool one = !changing && !effect.each;
+            changing = effect;
+            if (!one) changing->rules.key.clear();
           }
         }
-        return std::nullopt;
+        return changing;
       },
       output);
 }
@@ -55,11 +58,11 @@ std::optional<Table> ChangedTable(const consumer::OutputOptions& output) {
 
 NewerChanges::NewerChanges(const consumer::PipelineOptions& options, LedgerView* ledger)
     : options_(options), ledger_(ledger) {
-  const auto table = ChangedTable(options.output);
-  if (!table) return;
-  for (const std::string& name : table->rules.key) {
-    const auto column = std::ranges::find(table->columns, name, &Column::name);
-    if (column == table->columns.end()) continue;
+  const auto effect = ChangingEffect(options.output);
+  if (!effect) return;
+  for (const std::string& name : effect->rules.key) {
+    const auto column = std::ranges::find(effect->columns, name, &Column::name);
+    if (column == effect->columns.end()) continue;
     if (options.handler.any() && column->selector.NeedsValue()) {
       key_.clear();  // what the handler makes of the record
       return;
@@ -188,7 +191,7 @@ bool NewerChanges::MayBeForgotten(const Change& change) const {
 tl::expected<std::vector<std::string>, Error> NewerChanges::Find(
     const std::vector<StoredLetter>& letters) {
   std::vector<std::string> why(letters.size());
-  if (ledger_ == nullptr || !ChangedTable(options_.output)) return why;
+  if (ledger_ == nullptr || !ChangingEffect(options_.output)) return why;
   if (auto connected = Connect(); !connected) return tl::unexpected(connected.error());
   Rows rows(letters.size());
   for (std::size_t i = 0; i < letters.size(); ++i) {

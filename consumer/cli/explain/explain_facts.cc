@@ -49,18 +49,18 @@ bool Reads(const PipelineOptions& options, const std::string& topic) {
   return std::ranges::count(options.kafka.topics, topic) > 0;
 }
 
-// What an output takes from a record.
-std::vector<consumer::Column> ColumnsOf(const consumer::OutputOptions& output) {
+// What an output takes from a record, without the rules of its rows.
+consumer::EffectShapes TakenBy(const consumer::OutputOptions& output) {
   return std::visit(
-      [](const auto& kind) -> std::vector<consumer::Column> {
-        std::vector<consumer::Column> columns;
-        if constexpr (requires { kind.columns; }) columns = kind.columns;
-        if constexpr (requires { kind.args; }) {
-          for (std::size_t i = 0; i < kind.args.size(); ++i) {
-            columns.push_back({fmt::format("${}", i + 1), kind.args[i]});
-          }
+      [](const auto& kind) -> consumer::EffectShapes {
+        std::vector<consumer::Effect> effects;
+        if constexpr (requires { kind.effects; }) {
+          effects = consumer::EffectsOf(kind);
+        } else if constexpr (requires { kind.columns; }) {
+          effects = {{.table = "", .columns = kind.columns}};
         }
-        return columns;
+        for (consumer::Effect& effect : effects) effect.rules = {};
+        return consumer::ShapesOf(std::move(effects)).value_or(consumer::EffectShapes());
       },
       output);
 }
@@ -77,7 +77,7 @@ std::string WhyNoRow(const PipelineOptions& options, const consumer::WriteItem& 
   for (std::size_t i = 0; i < consumer::CountValues(item); ++i) {
     if (!consumer::ValueOf(item, i)) return "";
   }
-  consumer::BatchRows rows(ColumnsOf(options.output), "");
+  consumer::BatchRows rows(TakenBy(options.output), "", consumer::MakeRecordFilter);
   std::vector<consumer::WriteOutcome> outcomes(1);
   (void)rows.Fill({item}, outcomes);
   return outcomes.front().detail;
@@ -86,8 +86,10 @@ std::string WhyNoRow(const PipelineOptions& options, const consumer::WriteItem& 
 bool SkipsNull(const consumer::OutputOptions& output) {
   return std::visit(
       [](const auto& kind) {
-        if constexpr (requires { kind.rules; }) {
-          return kind.rules.on_null_value == consumer::OnNull::kSkip;
+        if constexpr (requires { kind.effects; }) {
+          return std::ranges::all_of(EffectsOf(kind), [](const consumer::Effect& effect) {
+            return effect.rules.on_null_value == consumer::OnNull::kSkip;
+          });
         } else {
           return false;
         }

@@ -43,7 +43,7 @@ config::LoadResult WithItsPrograms(config::LoadResult loaded) {
     Reject(loaded, loaded.PlaceOf(error.where), "jq",
            fmt::format("{}: {}", error.where, error.what));
   };
-  const auto filter = consumer::MakeRecordFilter(loaded.options->filter);
+  const auto filter = consumer::CheckFilters(*loaded.options);
   const auto checked = consumer::CheckPrograms(loaded.options->handler);
   if (!filter) reject(filter.error());
   if (!checked) reject(checked.error());

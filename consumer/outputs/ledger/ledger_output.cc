@@ -23,7 +23,7 @@ constexpr std::size_t kMostExplained = 16;
 }  // namespace
 
 LedgerOutput::LedgerOutput(std::string pipeline, std::string worker, OutputTerms terms,
-                           int max_records, tl::expected<RowShape, RowProblem> shape)
+                           int max_records, tl::expected<EffectShapes, RowProblem> effects)
     : pipeline_(std::move(pipeline)),
       worker_(std::move(worker)),
       terms_(std::move(terms)),
@@ -31,16 +31,16 @@ LedgerOutput::LedgerOutput(std::string pipeline, std::string worker, OutputTerms
       lost_commits_(terms_.keep),
       memory_(worker_, terms_),
       changes_(memory_),
-      shape_(std::move(shape)),
-      rows_(shape_.value_or(RowShape{}), worker_),
+      effects_(std::move(effects)),
+      rows_(effects_.value_or(EffectShapes()), worker_, terms_.make_filter),
       max_records_(static_cast<std::size_t>(max_records)) {}
 
 tl::expected<void, OutputError> LedgerOutput::Prepare() {
   Answer<void> prepared;
-  if (shape_) {
+  if (effects_) {
     prepared = Connect();
   } else {
-    prepared = tl::unexpected(SchemaError(Where(), shape_.error().what, shape_.error().hint));
+    prepared = tl::unexpected(SchemaError(Where(), effects_.error().what, effects_.error().hint));
   }
   if (prepared) return prepared;
   Disconnect();
@@ -58,7 +58,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> LedgerOutput::Write(
     const WriteRequest& request) {
   const std::vector<WriteItem>& items = request.items;
   Outcomes outcomes(items.size());
-  if (shape_ && !Connected()) {  // what selectors refuse is known without any database
+  if (effects_ && !Connected()) {  // what selectors refuse is known without any database
     (void)rows_.Fill(items, outcomes);
     if (rows_.size() == 0) return outcomes;
     outcomes.assign(items.size(), {});
@@ -191,7 +191,7 @@ LedgerOutput::Answer<void> LedgerOutput::ApartSteps(Outcomes& outcomes, Why& why
   Records index;
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     const std::uint64_t chain = rows_.item(record).chain;
-    chains.push_back(chain == 0 && shape_->ordered() ? RefusalSearch::kInOrder : chain);
+    chains.push_back(chain == 0 && rows_.ordered() ? RefusalSearch::kInOrder : chain);
     index.push_back(rows_.index(record));
   }
   lost_.clear();
@@ -295,15 +295,22 @@ void LedgerOutput::Took(std::size_t record, WriteOutcome& outcome) const {
 }
 
 OutputError LedgerOutput::Refusal(OutputError error, WriteFailure failure, std::string detail,
-                                  std::optional<std::size_t> column, std::string_view type) const {
+                                  std::optional<ColumnOf> column, std::string_view type) const {
   error.failure = failure;
   if (failure == WriteFailure::kUnavailable) return error;
-  const bool frees = shape_ && (shape_->updates() || shape_->deletes() || shape_->statement);
+  const bool frees =
+      effects_ && std::ranges::any_of(*effects_, [](const EffectShape& effect) {
+        return effect.shape.updates() || effect.shape.deletes() || effect.shape.statement;
+      });
   if (error.between == OutputError::Between::kUnique && !frees) error.between = {};
   error.detail = std::move(detail);
   if (!column) return error;
-  error.detail = rows_.About(*column, type, error.detail);
-  error.error.what = rows_.About(*column, type, error.error.what);
+  const TableRows rows = rows_.of(column->table);
+  for (std::string* text : {&error.error.what, &error.detail}) {
+    if (text->starts_with(rows.Where())) text->erase(0, rows.Where().size());
+  }
+  error.detail = rows.About(0, column->row, column->column, type, error.detail);
+  error.error.what = rows.About(0, column->row, column->column, type, error.error.what);
   return error;
 }
 
@@ -416,7 +423,10 @@ LedgerOutput::Answer<std::size_t> LedgerOutput::PruneIds(const PruneScope& scope
 }
 
 tl::expected<bool, OutputError> LedgerOutput::HasNewer(const WriteItem& item) {
-  if (!shape_ || !shape_->fence) return false;
+  const bool fenced = effects_ && std::ranges::any_of(*effects_, [](const EffectShape& effect) {
+                        return effect.shape.fence.has_value();
+                      });
+  if (!fenced) return false;
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
   const WriteRequest request{.items = {item}, .offsets = {}};
   Outcomes outcomes(1);

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,7 @@ class LedgerOutput : public Output {
   using Parts = std::vector<PositionPart>;
 
   LedgerOutput(std::string pipeline, std::string worker, OutputTerms terms, int max_records,
-               tl::expected<RowShape, RowProblem> shape);
+               tl::expected<EffectShapes, RowProblem> effects);
 
   // --- the connection ---
   [[nodiscard]] virtual std::string Where() const = 0;  // for errors
@@ -57,8 +58,8 @@ class LedgerOutput : public Output {
   [[nodiscard]] virtual bool Connected() const = 0;
 
   // --- of a database that is prepared; an error leaves the connection, which is closed here ---
-  // What its types make of cells; nullptr: they stay as they are.
-  virtual CellTypes* Cells() = 0;
+  // What its types make of cells, by table of rows_.
+  virtual std::span<CellTypes* const> Cells() = 0;
   // One transaction with all of rows_, and, by position, of changes_, which is told the rows as
   // they were under their locks.
   virtual Answer<void> WriteRows(Outcomes& outcomes) = 0;
@@ -134,10 +135,13 @@ class LedgerOutput : public Output {
   [[nodiscard]] locking::Token TokenOf(std::size_t record) const {
     return rows_.rows(record) == 0 ? locking::Token() : rows_.item(record).token;
   }
-  // `error` as what a transaction failed with. `column`: of its only row, the one that was refused,
-  // of this type.
+  // `error` as what a transaction failed with. `column`: of the only record of rows_, the one that
+  // was refused, of this type.
+  struct ColumnOf {
+    std::size_t table = 0, row = 0, column = 0;
+  };
   [[nodiscard]] OutputError Refusal(OutputError error, WriteFailure failure, std::string detail,
-                                    std::optional<std::size_t> column = {},
+                                    std::optional<ColumnOf> column = {},
                                     std::string_view type = "") const;
   // By position, what a look-up found.
   Answer<Entries> WithLetters(const std::vector<std::string>& ids, Entries entries);
@@ -152,7 +156,7 @@ class LedgerOutput : public Output {
   LostCommitDetector lost_commits_;  // by id
   PositionMemory memory_;            // by position
   PositionChanges changes_;          // likewise, of the transaction
-  const tl::expected<RowShape, RowProblem> shape_;
+  const tl::expected<EffectShapes, RowProblem> effects_;
   BatchRows rows_;
   std::vector<std::size_t> lost_;  // places in the request: WriteOutcome::lost_to_newer
   Records named_;                  // as of PartRefusal, by what was refused last

@@ -22,6 +22,7 @@ extern const char* const postgres_replace;
 extern const char* const postgres_lookup;
 extern const char* const postgres_forget;
 extern const char* const postgres_prune;
+extern const char* const postgres_known_positions;
 extern const char* const postgres_write_positions;
 extern const char* const postgres_insert_positions;
 extern const char* const postgres_lock_positions;

@@ -98,24 +98,34 @@ StepwiseOutput::Answer<void> StepwiseOutput::AddLetters() {
 // An escaped cell has twice its size at most, with less than kAround bytes around it.
 std::size_t StepwiseOutput::BytesOf(const Row& row) const {
   constexpr std::size_t kAround = 32;
-  std::size_t bytes = rows_.columns() * kAround;
-  for (std::size_t column = 0; column < rows_.columns(); ++column) {
-    bytes += 2 * rows_.cell(row.record, column, row.row).value_or("").size();
+  const TableRows rows = rows_.of(row.table);
+  std::size_t bytes = rows.columns() * kAround;
+  for (std::size_t column = 0; column < rows.columns(); ++column) {
+    bytes += 2 * rows.cell(row.record, column, row.row).value_or("").size();
   }
   return bytes;
 }
 
 bool StepwiseOutput::IsUndoneAlone() const {
+  if (rows_.tables() != 1 || !rows_.of(0).one_row_each() || careful_ > 0) return false;
   std::size_t bytes = 0;
-  for (std::size_t record = 0; record < rows_.size() && rows_.one_row_each(); ++record) {
-    bytes += BytesOf({record, 0});
-  }
-  return rows_.one_row_each() && careful_ == 0 && bytes < most_bytes();
+  for (std::size_t record = 0; record < rows_.size(); ++record) bytes += BytesOf({0, record, 0});
+  return bytes < most_bytes();
 }
 
 StepwiseOutput::Answer<void> StepwiseOutput::WriteEffects(const Records& fresh) {
   const bool careful = careful_ > 0;
   if (careful) --careful_;
+  Answer<void> done;
+  for (std::size_t table = 0; table < rows_.tables() && done; ++table) {
+    done = WriteTable(table, fresh, careful);
+  }
+  return done;
+}
+
+StepwiseOutput::Answer<void> StepwiseOutput::WriteTable(std::size_t table, const Records& fresh,
+                                                        bool careful) {
+  const TableRows rows = rows_.of(table);
   Rows together;
   std::size_t bytes = 0;
   std::set<std::string> keys;
@@ -125,16 +135,16 @@ StepwiseOutput::Answer<void> StepwiseOutput::WriteEffects(const Records& fresh) 
     return together.empty() ? Answer<void>() : Carry(Change::kInsert, std::exchange(together, {}));
   };
   for (const std::size_t record : fresh) {
-    for (std::size_t row = 0; row < rows_.rows(record); ++row) {
-      const bool whole = !rows_.deletes(record, row) && !rows_.omits_any(record, row);
-      const bool behind = whole && careful && !keys.insert(rows_.key(record, row)).second;
+    for (std::size_t row = 0; row < rows.rows(record); ++row) {
+      const bool whole = !rows.deletes(record, row) && !rows.omits_any(record, row);
+      const bool behind = whole && careful && !keys.insert(rows.key(record, row)).second;
       Answer<void> done;
       if (!whole || behind) done = flush();
-      if (done && !whole) done = WriteAlone({record, row});
+      if (done && !whole) done = WriteAlone({table, record, row});
       if (!done) return done;
       if (!whole) continue;
-      if (behind) keys.insert(rows_.key(record, row));
-      together.push_back({record, row});
+      if (behind) keys.insert(rows.key(record, row));
+      together.push_back({table, record, row});
       if (most_bytes() > 0) bytes += BytesOf(together.back());
       if (bytes < most_bytes()) continue;
       if (done = flush(); !done) return done;
@@ -145,8 +155,9 @@ StepwiseOutput::Answer<void> StepwiseOutput::WriteEffects(const Records& fresh) 
 
 // An INSERT would need the columns that are NOT NULL, also where a row is there to be updated.
 StepwiseOutput::Answer<void> StepwiseOutput::WriteAlone(const Row& row) {
-  if (rows_.deletes(row.record, row.row)) return Carry(Change::kDelete, {row});
-  if (!shape_->updates()) return Carry(Change::kInsert, {row});
+  const TableRows rows = rows_.of(row.table);
+  if (rows.deletes(row.record, row.row)) return Carry(Change::kDelete, {row});
+  if (!rows.shape().updates()) return Carry(Change::kInsert, {row});
   const auto found = FindsRow(row);
   if (!found) return tl::unexpected(found.error());
   return Carry(*found ? Change::kUpdate : Change::kInsert, {row});
@@ -154,17 +165,15 @@ StepwiseOutput::Answer<void> StepwiseOutput::WriteAlone(const Row& row) {
 
 // A row without effect lost where the table's has a higher fence now: it had it before.
 StepwiseOutput::Answer<void> StepwiseOutput::Carry(Change change, const Rows& rows) {
-  const auto unchanged = ChangeRows(change, rows);
+  auto unchanged = ChangeRows(change, rows);
   if (!unchanged) {
-    if (unchanged.error().failure == WriteFailure::kRefused) {
-      named_.clear();
-      for (const Row& row : RefusedOf(rows)) named_.push_back(rows_.place(row.record));
-    }
-    return tl::unexpected(unchanged.error());
+    if (unchanged.error().failure == WriteFailure::kRefused) TellRefused(rows, unchanged.error());
+    return tl::unexpected(std::move(unchanged.error()));
   }
-  if (!shape_->fence || *unchanged == 0) return {};
+  const TableRows table = rows_.of(rows.front().table);
+  if (!table.shape().fence || *unchanged == 0) return {};
   std::set<std::string> keys;
-  for (const Row& row : rows) keys.insert(rows_.key(row.record, row.row));
+  for (const Row& row : rows) keys.insert(table.key(row.record, row.row));
   if (keys.size() < rows.size()) {
     careful_ = kCarefulFor;
     return tl::unexpected(
@@ -180,11 +189,30 @@ StepwiseOutput::Answer<void> StepwiseOutput::Carry(Change change, const Rows& ro
   return {};
 }
 
+void StepwiseOutput::TellRefused(const Rows& rows, OutputError& error) {
+  const TableRows table = rows_.of(rows.front().table);
+  const Rows refused = rows.size() == 1 ? rows : RefusedOf(rows);
+  named_.clear();
+  for (const Row& row : refused) named_.push_back(rows_.place(row.record));
+  const std::string where = refused.size() == 1
+                                ? table.Where(refused.front().record, refused.front().row)
+                                : table.Where();
+  for (std::string* text : {&error.error.what, &error.detail}) {
+    if (!text->starts_with(where)) text->insert(0, where);
+  }
+}
+
 StepwiseOutput::Answer<bool> StepwiseOutput::FindsNewer() {
-  Rows rows;
-  for (std::size_t row = 0; row < rows_.rows(0); ++row) rows.push_back({0, row});
-  if (rows.empty()) return false;
-  return FindNewer(rows).map([](const Rows& newer) { return !newer.empty(); });
+  for (std::size_t table = 0; table < rows_.tables(); ++table) {
+    Rows rows;
+    if (!rows_.of(table).shape().fence) continue;
+    for (std::size_t row = 0; row < rows_.of(table).rows(0); ++row) rows.push_back({table, 0, row});
+    if (rows.empty()) continue;
+    const auto newer = FindNewer(rows);
+    if (!newer) return tl::unexpected(newer.error());
+    if (!newer->empty()) return true;
+  }
+  return false;
 }
 
 StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::BeginApart() {

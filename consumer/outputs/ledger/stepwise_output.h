@@ -38,15 +38,12 @@ class StepwiseOutput : public LedgerOutput {
   virtual Answer<void> ForgetLetters(const PositionKey& key, const PositionRange& range) = 0;
   [[nodiscard]] virtual std::string Time() const = 0;  // of this transaction
 
-  // --- the table of effects ---
-  // Of these records, in their order: rows that follow each other are inserted together. Notes in
-  // lost_ those that lost to a higher fence.
-  virtual Answer<void> WriteEffects(const Records& fresh);
+  // --- the tables of effects ---
   Answer<bool> FindsNewer() override;
   struct Row {
-    std::size_t record = 0, row = 0;
+    std::size_t table = 0, record = 0, row = 0;
   };
-  using Rows = std::vector<Row>;
+  using Rows = std::vector<Row>;  // of one table
   enum class Change : std::uint8_t { kInsert, kUpdate, kDelete };
   // One statement: an INSERT of rows that have all columns, or any of one row, which is inserted
   // without the columns that it leaves out. How many rows had no effect.
@@ -76,8 +73,14 @@ class StepwiseOutput : public LedgerOutput {
   Answer<void> StoreChanges();
   Answer<void> DeleteReplayed();
   Answer<void> AddLetters();
+  // Of these records, table by table, in their order: rows that follow each other are inserted
+  // together. Notes in lost_ those that lost to a higher fence.
+  Answer<void> WriteEffects(const Records& fresh);
+  Answer<void> WriteTable(std::size_t table, const Records& fresh, bool careful);
   Answer<void> WriteAlone(const Row& row);
   Answer<void> Carry(Change change, const Rows& rows);
+  // Notes in named_ which records the database names, and in the error the effect.
+  void TellRefused(const Rows& rows, OutputError& error);
   // All of rows_ is one statement that is undone where it fails.
   [[nodiscard]] bool IsUndoneAlone() const;
   [[nodiscard]] std::size_t BytesOf(const Row& row) const;

@@ -277,23 +277,14 @@ class Tables {
   Tables(Catalogue& catalogue, const LedgerTerms& asked, const TableTerms& terms)
       : catalogue_(catalogue), asked_(asked), terms_(terms) {}
 
-  tl::expected<std::vector<std::size_t>, OutputError> Effects(const std::string& table,
-                                                              const RowShape& shape) {
-    const auto bad = [&](std::string what, std::string hint) {
-      return tl::unexpected(SchemaError(terms_.where, std::move(what), std::move(hint)));
-    };
-    const auto name = SplitTableName(table);
-    if (!name) return bad(name.error(), fmt::format("correct {}.table", terms_.output));
-    const auto facts = catalogue_.ReadTable(*name);
-    if (!facts) return tl::unexpected(facts.error());
-    if (!*facts) {
-      std::string hint = catalogue_.WhyMissing(*name);
-      if (hint.empty()) hint = fmt::format("create it, or correct {}.table", terms_.output);
-      return bad(fmt::format("there is no table {}", table), std::move(hint));
+  Checked Effect(const EffectShape& effect) {
+    Checked fine;
+    for (const std::string& table : effect.tables) {
+      if (fine)
+        fine = effect.shape.statement ? catalogue_.TakeStatement(effect) : Effects(table, effect);
     }
-    if (auto safe = IsSafe(**facts); !safe) return tl::unexpected(safe.error());
-    catalogue_.advice = AdviseOnTable(**facts, shape, terms_);
-    return CheckTable(**facts, shape, terms_);
+    if (!fine) fine.error().error.what.insert(0, effect.name);
+    return fine;
   }
 
   // By position: and the table of the dead letters' ids.
@@ -303,6 +294,31 @@ class Tables {
   }
 
  private:
+  Checked Effects(const std::string& table, const EffectShape& effect) {
+    const auto bad = [&](std::string what, std::string hint) {
+      return tl::unexpected(SchemaError(terms_.where, std::move(what), std::move(hint)));
+    };
+    const std::string key =
+        fmt::format("{}.{}", terms_.output, effect.name.empty() ? "table" : "effects");
+    const auto name = SplitTableName(table);
+    if (!name) return bad(name.error(), "correct " + key);
+    const auto facts = catalogue_.ReadTable(*name, effect.shape);
+    if (!facts) return tl::unexpected(facts.error());
+    if (!*facts) {
+      std::string hint = catalogue_.WhyMissing(*name);
+      if (hint.empty()) hint = "create it, or correct " + key;
+      return bad(fmt::format("there is no table {}", table), std::move(hint));
+    }
+    if (auto safe = IsSafe(**facts); !safe) return tl::unexpected(safe.error());
+    for (const std::string& line : AdviseOnTable(**facts, effect.shape, terms_)) {
+      catalogue_.advice.push_back(effect.name + line);
+    }
+    const auto columns = CheckTable(**facts, effect.shape, terms_);
+    if (!columns) return tl::unexpected(columns.error());
+    catalogue_.TakeTable(*columns);
+    return {};
+  }
+
   Checked Ledger(const LedgerTable& ledger) {
     auto facts = catalogue_.ReadLedger(ledger);
     if (!facts) return tl::unexpected(facts.error());
@@ -409,20 +425,13 @@ Checked CheckLedger(const TableFacts& facts, const LedgerTable& ledger, const Ta
   return LedgerCheck(facts, ledger, terms).All();
 }
 
-tl::expected<std::vector<std::size_t>, OutputError> LearnTables(Catalogue& catalogue,
-                                                                const std::string& table,
-                                                                const RowShape& shape,
-                                                                const LedgerTerms& asked,
-                                                                const TableTerms& terms) {
+Checked LearnTables(Catalogue& catalogue, const EffectShapes& effects, const LedgerTerms& asked,
+                    const TableTerms& terms) {
   Tables tables(catalogue, asked, terms);
-  std::vector<std::size_t> places;
-  if (!shape.statement) {
-    auto found = tables.Effects(table, shape);
-    if (!found) return found;
-    places = std::move(*found);
+  for (const EffectShape& effect : effects) {
+    if (auto fine = tables.Effect(effect); !fine) return fine;
   }
-  if (auto fine = tables.Ledger(); !fine) return tl::unexpected(fine.error());
-  return places;
+  return tables.Ledger();
 }
 
 }  // namespace fencepost::consumer

@@ -86,8 +86,11 @@ class Catalogue {
   using Name = std::vector<std::string>;            // NAME, or SCHEMA and NAME
 
   virtual ~Catalogue() = default;
-  // The table of effects.
-  virtual Facts ReadTable(const Name& name) = 0;
+  // A table of effects, for rows of this shape.
+  virtual Facts ReadTable(const Name& name, const RowShape& shape) = 0;
+  // The one that was read last is good: where it has the shape's columns.
+  virtual void TakeTable(const std::vector<std::size_t>& columns) = 0;
+  virtual Answer<void> TakeStatement(const EffectShape& /*effect*/) { return {}; }
   // Why it may be missing; "": nothing is known.
   virtual std::string WhyMissing(const Name& /*name*/) { return ""; }
   virtual Facts ReadLedger(const LedgerTable& ledger) = 0;
@@ -100,12 +103,8 @@ class Catalogue {
 };
 
 // Checks what can be checked before the first record, and creates the ledger where it is missing
-// and may be created. Where the shape's columns are in the facts of `table`; the shape of a
-// statement has no table.
-tl::expected<std::vector<std::size_t>, OutputError> LearnTables(Catalogue& catalogue,
-                                                                const std::string& table,
-                                                                const RowShape& shape,
-                                                                const LedgerTerms& asked,
-                                                                const TableTerms& terms);
+// and may be created. Each table is taken, in the order of the effects.
+tl::expected<void, OutputError> LearnTables(Catalogue& catalogue, const EffectShapes& effects,
+                                            const LedgerTerms& asked, const TableTerms& terms);
 
 }  // namespace fencepost::consumer

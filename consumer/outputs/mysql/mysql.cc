@@ -19,22 +19,24 @@ constexpr unsigned kDeadlock = 1213;
 OutputError MysqlOutput::Refused(const MysqlFailure& failure) const {
   const auto column = RefusedColumn(failure);
   return Refusal(ToOutputError(failure, Where()), FailureOf(failure), failure.text, column,
-                 column ? target_.columns[*column].declared : "");
+                 column ? target_.tables[column->table].columns[column->column].declared : "");
 }
 
 // "Data too long for column 'a' at row 1", "Incorrect integer value: '…' for column `d`.`t`.`a` at
 // row 1": what the server says last names the column. Of a single row.
-std::optional<std::size_t> MysqlOutput::RefusedColumn(const MysqlFailure& failure) const {
-  if (rows_.size() != 1 || rows_.rows(0) != 1) return std::nullopt;
+std::optional<MysqlOutput::ColumnOf> MysqlOutput::RefusedColumn(const MysqlFailure& failure) const {
+  if (rows_.size() != 1 || writing_.size() != 1) return std::nullopt;
   const std::string_view text = failure.text;
   const auto at = text.rfind("olumn ");
   if (at == std::string_view::npos) return std::nullopt;
-  for (std::size_t column = 0; column < rows_.columns(); ++column) {
-    const std::string& name = target_.columns[column].name;
+  const Row& row = writing_.front();
+  const std::vector<MysqlColumn>& columns = target_.tables[row.table].columns;
+  for (std::size_t column = 0; column < columns.size(); ++column) {
+    const std::string& name = columns[column].name;
     for (const std::string& quoted : {"`" + name + "`", "'" + name + "'"}) {
       if (text.find(quoted + " at row", at) != std::string_view::npos ||
           text.find(quoted + " cannot be null", at) != std::string_view::npos) {
-        return column;
+        return ColumnOf{.table = row.table, .row = row.row, .column = column};
       }
     }
   }
@@ -45,10 +47,15 @@ MysqlOutput::Answer<void> MysqlOutput::Connect() {
   if (auto connected = connection_.Connect(); !connected) {
     return tl::unexpected(Refused(connected.error()));
   }
-  auto target = LearnTarget(connection_, options_, *shape_, AskedOf(incarnation_.has_value()));
+  auto target = LearnTarget(connection_, options_, *effects_, AskedOf(incarnation_.has_value()));
   if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
-  cells_ = MysqlCells(target_.columns, *shape_);
+  cells_.clear();
+  types_.clear();
+  for (std::size_t table = 0; table < target_.tables.size(); ++table) {
+    cells_.emplace_back(target_.tables[table].columns, rows_.of(table).shape());
+  }
+  for (MysqlCells& cells : cells_) types_.push_back(&cells);
   auto incarnation = LearnIncarnation();
   if (!incarnation) return tl::unexpected(incarnation.error());
   const bool same = incarnation_ && incarnation_->IsSame(*incarnation);

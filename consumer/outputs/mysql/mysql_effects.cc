@@ -1,4 +1,4 @@
-// The statements on the table of effects.
+// The statements on the tables of effects.
 #include <algorithm>
 #include <utility>
 
@@ -29,8 +29,8 @@ std::size_t MysqlOutput::most_bytes() const {
 }
 
 void MysqlOutput::AppendCell(const Row& row, std::size_t column, std::string& sql) const {
-  const auto cell = rows_.cell(row.record, column, row.row);
-  const CellKind kind = target_.columns[column].cell.kind;
+  const auto cell = rows_.of(row.table).cell(row.record, column, row.row);
+  const CellKind kind = target_.tables[row.table].columns[column].cell.kind;
   if (!cell) {
     sql += "NULL";
   } else if (kind == CellKind::kBytes) {
@@ -44,8 +44,8 @@ void MysqlOutput::AppendCell(const Row& row, std::size_t column, std::string& sq
 }
 
 RowSql MysqlOutput::SqlOf(const Row& row) const {
-  return {.shape = *shape_,
-          .table = target_.table,
+  return {.shape = rows_.of(row.table).shape(),
+          .table = target_.tables[row.table].name,
           .quote = '`',
           .cell =
               [this, row](std::size_t column) {
@@ -53,56 +53,61 @@ RowSql MysqlOutput::SqlOf(const Row& row) const {
                 AppendCell(row, column, sql);
                 return sql;
               },
-          .omits = [this,
-                    row](std::size_t column) { return rows_.omits(row.record, column, row.row); }};
+          .omits = [rows = rows_.of(row.table),
+                    row](std::size_t column) { return rows.omits(row.record, column, row.row); }};
 }
 
 // Assignments take effect one after the other, so the fence comes last: the others are compared
 // with what it was. A row that another unique index found, not the key, is no row to update: what
 // comes first is error 1242 then.
 std::string MysqlOutput::OnDuplicateKey(const Row& row) const {
-  if (shape_->on_conflict == OnConflict::kError) return "";
-  const auto name = [&](std::size_t column) { return QuoteName(target_.columns[column].name); };
-  const auto stands = [&](std::size_t column) { return target_.table + "." + name(column); };
+  const TableRows rows = rows_.of(row.table);
+  const RowShape& shape = rows.shape();
+  const MysqlTable& table = target_.tables[row.table];
+  if (shape.on_conflict == OnConflict::kError) return "";
+  const auto name = [&](std::size_t column) { return QuoteName(table.columns[column].name); };
+  const auto stands = [&](std::size_t column) { return table.name + "." + name(column); };
   const auto given = [&](std::size_t column) { return fmt::format("VALUES({})", name(column)); };
   std::string set;
   const auto assign = [&](std::size_t column) {
     std::string value = given(column);
-    if (shape_->fence) {
-      value = fmt::format("IF({}, {}, {})",
-                          LowerFenceSql(stands(*shape_->fence), given(*shape_->fence)), value,
-                          stands(column));
+    if (shape.fence) {
+      value =
+          fmt::format("IF({}, {}, {})", LowerFenceSql(stands(*shape.fence), given(*shape.fence)),
+                      value, stands(column));
     }
     set += fmt::format("{}{} = {}", set.empty() ? "" : ", ", name(column), value);
   };
-  if (shape_->updates()) {
+  if (shape.updates()) {
     std::string same_key;
-    for (const std::size_t place : shape_->key) {
+    for (const std::size_t place : shape.key) {
       same_key +=
           fmt::format("{}{} <=> {}", same_key.empty() ? "" : " AND ", stands(place), given(place));
     }
-    const std::size_t first = shape_->key.front();
+    const std::size_t first = shape.key.front();
     set = fmt::format("{} = IF({}, {}, (SELECT 1 UNION SELECT 2))", name(first), same_key,
                       stands(first));
-    if (shape_->fence && Planted("mysql_fence_goes_first")) assign(*shape_->fence);
-    for (std::size_t i = 0; i < target_.columns.size(); ++i) {
-      const bool left_out = rows_.omits(row.record, i, row.row);
-      if (!left_out && !shape_->IsKey(i) && shape_->fence != i) assign(i);
+    if (shape.fence && Planted("mysql_fence_goes_first")) assign(*shape.fence);
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      const bool left_out = rows.omits(row.record, i, row.row);
+      if (!left_out && !shape.IsKey(i) && shape.fence != i) assign(i);
     }
-    if (shape_->fence) assign(*shape_->fence);
+    if (shape.fence) assign(*shape.fence);
   }
   return " ON DUPLICATE KEY UPDATE " +
          (set.empty() ? fmt::format("{} = {}", name(0), stands(0)) : set);
 }
 
 std::string MysqlOutput::InsertRows(const Rows& rows) const {
-  std::string sql =
-      fmt::format("INSERT INTO {} ({}) VALUES ", target_.table, SqlOf(rows.front()).Names());
+  const std::size_t place = rows.front().table;
+  const TableRows table = rows_.of(place);
+  std::string sql = fmt::format("INSERT INTO {} ({}) VALUES ", target_.tables[place].name,
+                                SqlOf(rows.front()).Names());
   for (const Row& row : rows) {
     sql += &row == &rows.front() ? "(" : ", (";
     std::string_view comma;
-    for (std::size_t column = 0; column < rows_.columns(); ++column) {
-      if (rows_.omits(row.record, column, row.row)) continue;
+    for (std::size_t column = 0; column < table.columns(); ++column) {
+      if (table.omits(row.record, column, row.row)) continue;
       AppendCell(row, column, sql.append(std::exchange(comma, ", ")));
     }
     sql += ')';
@@ -111,9 +116,11 @@ std::string MysqlOutput::InsertRows(const Rows& rows) const {
 }
 
 MysqlOutput::Answer<std::size_t> MysqlOutput::ChangeRows(Change change, const Rows& rows) {
+  writing_ = rows;
   const auto done = Run(change == Change::kInsert   ? InsertRows(rows)
                         : change == Change::kUpdate ? SqlOf(rows.front()).Update()
                                                     : SqlOf(rows.front()).Delete());
+  writing_.clear();
   return done.map([&] { return connection_.Unchanged(rows.size()); });
 }
 

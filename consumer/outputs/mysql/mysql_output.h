@@ -22,7 +22,7 @@ class MysqlOutput final : public StepwiseOutput {
   MysqlOutput(const MysqlOptions& options, std::string pipeline, std::string worker,
               OutputTerms terms)
       : StepwiseOutput(std::move(pipeline), std::move(worker), std::move(terms),
-                       options.max_records, ShapeOfRows(options.columns, options.rules)),
+                       options.max_records, ShapesOf(EffectsOf(options))),
         options_(options),
         connection_(options) {}
 
@@ -48,7 +48,7 @@ class MysqlOutput final : public StepwiseOutput {
   [[nodiscard]] bool Connected() const override {
     return connection_.open() && !connection_.IdleTooLong();
   }
-  CellTypes* Cells() override { return &cells_; }
+  std::span<CellTypes* const> Cells() override { return types_; }
 
   Answer<void> Begin() override { return Run("START TRANSACTION READ WRITE"); }
   Answer<void> Commit() override;
@@ -103,13 +103,15 @@ class MysqlOutput final : public StepwiseOutput {
   [[nodiscard]] std::string OfIds(const std::vector<std::string>& ids, std::size_t begin,
                                   std::size_t end) const;
   [[nodiscard]] OutputError Refused(const MysqlFailure& failure) const;
-  [[nodiscard]] std::optional<std::size_t> RefusedColumn(const MysqlFailure& failure) const;
+  [[nodiscard]] std::optional<ColumnOf> RefusedColumn(const MysqlFailure& failure) const;
 
   const MysqlOptions options_;
   MysqlConnection connection_;
   std::optional<Incarnation> incarnation_;  // of the last connection that was prepared
   MysqlTarget target_;
-  MysqlCells cells_;
+  Rows writing_;                   // of the statement that is run
+  std::vector<MysqlCells> cells_;  // by table
+  std::vector<CellTypes*> types_;  // the same
 };
 
 }  // namespace fencepost::consumer

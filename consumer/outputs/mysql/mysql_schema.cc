@@ -19,11 +19,18 @@ class MysqlCatalogue final : public Catalogue {
   MysqlCatalogue(MysqlConnection& connection, const MysqlOptions& options)
       : connection_(connection), options_(options) {}
 
-  Facts ReadTable(const Name& name) override {
+  Facts ReadTable(const Name& name, const RowShape& /*shape*/) override {
     const std::string& schema = name.size() > 1 ? name.front() : options_.database;
     table_ = QuoteName(schema) + "." + QuoteName(name.back());
+    columns_.clear();
     return Read(schema, name.back(), TableInWords(name, '`'), columns_);
   }
+
+  void TakeTable(const std::vector<std::size_t>& columns) override {
+    MysqlTable& table = tables.emplace_back(MysqlTable{.name = table_, .columns = {}});
+    for (const std::size_t place : columns) table.columns.push_back(columns_[place]);
+  }
+  std::vector<MysqlTable> tables;
 
   std::string WhyMissing(const Name& /*name*/) override {
     return "create it, or correct output.mysql.table; or may this account not see it?";
@@ -53,8 +60,6 @@ class MysqlCatalogue final : public Catalogue {
   [[nodiscard]] std::string LedgerName(std::string_view ledger) const {
     return QuoteName(options_.database) + "." + QuoteName(ledger);
   }
-  [[nodiscard]] const std::string& table() const { return table_; }
-  [[nodiscard]] const MysqlColumn& column(std::size_t place) const { return columns_[place]; }
 
  private:
   Answer<MysqlConnection::Rows> Query(const std::string& sql) {
@@ -159,7 +164,7 @@ class MysqlCatalogue final : public Catalogue {
 
   MysqlConnection& connection_;
   const MysqlOptions& options_;
-  std::string table_;                 // of effects, quoted
+  std::string table_;                 // the one that was read last, quoted
   std::vector<MysqlColumn> columns_;  // likewise
 };
 
@@ -186,7 +191,7 @@ tl::expected<void, OutputError> CheckDurability(MysqlConnection& connection) {
 
 tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
                                                    const MysqlOptions& options,
-                                                   const RowShape& shape,
+                                                   const EffectShapes& effects,
                                                    const LedgerTerms& terms) {
   if (terms.exactly_once) {
     if (auto durable = CheckDurability(connection); !durable) {
@@ -194,19 +199,16 @@ tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
     }
   }
   MysqlCatalogue catalogue(connection, options);
-  const auto places = LearnTables(catalogue, options.table, shape, terms,
+  const auto learnt = LearnTables(catalogue, effects, terms,
                                   {.output = "output.mysql",
                                    .where = connection.where(),
                                    .ledger_file = "deploy/mysql/ledger.sql",
                                    .quote = '`'});
-  if (!places) return tl::unexpected(places.error());
-  MysqlTarget target{.table = catalogue.table(),
-                     .ledger = catalogue.LedgerName(TableOfLedger(terms.by_position).name),
+  if (!learnt) return tl::unexpected(learnt.error());
+  return MysqlTarget{.ledger = catalogue.LedgerName(TableOfLedger(terms.by_position).name),
                      .ids = catalogue.LedgerName(kLedgerTable),
-                     .columns = {}};
-  for (const std::size_t place : *places) target.columns.push_back(catalogue.column(place));
-  target.advice = std::move(catalogue.advice);
-  return target;
+                     .tables = std::move(catalogue.tables),
+                     .advice = std::move(catalogue.advice)};
 }
 
 }  // namespace fencepost::consumer

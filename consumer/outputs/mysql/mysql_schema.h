@@ -1,4 +1,4 @@
-// What is in the database: the table of effects with its columns' types, and the ledger. One
+// What is in the database: the tables of effects with their columns' types, and the ledger. One
 // thread.
 #pragma once
 
@@ -26,11 +26,15 @@ struct MysqlColumn {
   CellType cell{};
 };
 
-struct MysqlTarget {
-  std::string table;                 // quoted
-  std::string ledger;                // likewise: fencepost_ledger, by position fencepost_positions
-  std::string ids;                   // likewise: fencepost_ledger
+struct MysqlTable {
+  std::string name;                  // quoted
   std::vector<MysqlColumn> columns;  // in the order of the shape's
+};
+
+struct MysqlTarget {
+  std::string ledger;              // quoted: fencepost_ledger, by position fencepost_positions
+  std::string ids;                 // likewise: fencepost_ledger
+  std::vector<MysqlTable> tables;  // in the order of the effects
   std::vector<std::string> advice{};
 };
 
@@ -47,7 +51,8 @@ CellType MysqlCellType(const MysqlTypeFacts& facts);
 // the first record.
 tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
                                                    const MysqlOptions& options,
-                                                   const RowShape& shape, const LedgerTerms& terms);
+                                                   const EffectShapes& effects,
+                                                   const LedgerTerms& terms);
 
 // What the columns take: cell_types.h.
 class MysqlCells final : public CellTypes {

@@ -25,9 +25,16 @@ PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::BeginApart() {
 
 PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
     const std::vector<Records>& parts) {
+  struct Sent {
+    Tables written;
+    std::size_t before = 0;  // steps
+  };
+  std::vector<Sent> sent(parts.size());
   const auto answers = connection_.SendParts(parts.size(), [&](std::size_t part) {
     rows_.Select(parts[part]);
-    return terms_.by_position ? std::vector{FilledPositionWrite(Ranges::kNone)} : NewSteps();
+    Steps steps = terms_.by_position ? FilledPositionWrite(Ranges::kNone) : NewSteps();
+    sent[part] = {written_, steps.size() - written_.size() - (several() ? 1 : 0)};
+    return steps;
   });
   if (!answers) return tl::unexpected(Refused(answers.error()));
   Refusals refusals;
@@ -36,7 +43,7 @@ PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
     const auto& answer = (*answers)[part];
     if (answer) {
       rows_.Select(parts[part]);
-      if (shape_->fence) std::ranges::copy(LostOf(*answer), std::back_inserter(lost_));
+      std::ranges::copy(LostOf(*answer, sent[part].written), std::back_inserter(lost_));
       continue;
     }
     const PgFailure& failure = answer.error();
@@ -44,6 +51,11 @@ PostgresOutput::Answer<PostgresOutput::Refusals> PostgresOutput::WriteParts(
     if (IsOfLedger(failure)) return RowIsGone(failure.table);
     if (error.failure != WriteFailure::kRefused || error.retry_at_once) {
       return tl::unexpected(std::move(error));
+    }
+    rows_.Select(parts[part]);
+    const std::size_t before = sent[part].before + (part == 0 ? 0 : 1);  // ROLLBACK TO
+    if (failure.answered >= before) {
+      NameEffect(error, failure.answered - before, sent[part].written);
     }
     refusal = {.error = std::move(error)};
   }
@@ -56,7 +68,7 @@ PostgresOutput::Answer<void> PostgresOutput::EndApart() {
     AddReplays(steps);
     AddLetters(steps);
     rows_.Select({});
-    steps.push_back(FilledPositionWrite(Ranges::kDone));
+    std::ranges::move(FilledPositionWrite(Ranges::kDone), std::back_inserter(steps));
   }
   const auto done = connection_.CommitApart(steps);
   if (!done) return tl::unexpected(Refused(done.error()));

@@ -309,7 +309,8 @@ bool PgConnection::SendStep(const Step& step) {
 
 // libpq keeps what is under 8 KiB until the flush, so all that follows the first statement's arrays
 // leaves in the same send as their tail: a client that freezes here has either sent COMMIT too, or
-// the server has not begun the first statement and holds no locks.
+// the server has not begun the first statement and holds no locks. (Of several statements with
+// large arrays the server may have begun one: EndFrozen.)
 tl::expected<std::vector<PgResult>, PgFailure> PgConnection::InOneGo(const char* before,
                                                                      const std::vector<Step>& steps,
                                                                      const Words& behind) {
@@ -362,10 +363,10 @@ tl::expected<PgConnection::Parts, PgFailure> PgConnection::SendParts(std::size_t
                                                                      const PartSteps& part) {
   if (!open()) return tl::unexpected(Broken());
   bool sent = PQenterPipelineMode(connection_) != 0;
-  std::vector<std::size_t> last(parts + 1, 0);  // of its answers, that of its last step
+  std::vector<std::size_t> counts(parts + 1, 0);  // of its steps
   for (std::size_t i = 0; i < parts && sent; ++i) {
     const std::vector<Step> steps = part(i);
-    last[i] = steps.size() - (i == 0 ? 1 : 0);  // but for the first it begins with ROLLBACK TO
+    counts[i] = steps.size();
     sent = std::ranges::all_of(steps, [&](const Step& step) { return SendStep(step); }) &&
            SendStep({kRelease, {}}) && SendStep({kSavepoint, {}}) &&
            PQpipelineSync(connection_) != 0 && SendStep({kRollBackTo, {}});
@@ -376,10 +377,10 @@ tl::expected<PgConnection::Parts, PgFailure> PgConnection::SendParts(std::size_t
     auto answers = Answers(true, Sent::kRecords);
     if (!open()) return tl::unexpected(answers.error());
     if (answers) {
-      answered.emplace_back(std::move(answers->at(last[i])));
-    } else {
-      answered.push_back(tl::unexpected(std::move(answers.error())));
+      if (i > 0) answers->erase(answers->begin());  // of ROLLBACK TO
+      answers->resize(counts[i]);
     }
+    answered.push_back(std::move(answers));
   }
   if (PQexitPipelineMode(connection_) == 0) return tl::unexpected(Broken());
   if (!answered.back()) return tl::unexpected(std::move(answered.back().error()));

@@ -134,7 +134,7 @@ class PgConnection {
   // was rolled back, or nullopt. Deferred constraints are checked with each part.
   tl::expected<std::vector<PgResult>, PgFailure> BeginApart(const std::vector<Step>& steps);
   using PartSteps = std::function<std::vector<Step>(std::size_t)>;
-  using Parts = std::vector<tl::expected<PgResult, PgFailure>>;  // of each part's last step
+  using Parts = std::vector<tl::expected<std::vector<PgResult>, PgFailure>>;  // of its steps
   tl::expected<Parts, PgFailure> SendParts(std::size_t parts, const PartSteps& part);
   tl::expected<void, PgFailure> CommitApart(const std::vector<Step>& steps);
   tl::expected<void, PgFailure> RollBack();

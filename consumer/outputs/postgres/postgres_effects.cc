@@ -1,4 +1,4 @@
-// The part of a write that changes the table of effects, by the rules.
+// The part of a write that changes a table of effects, by the rules.
 
 #include <string_view>
 
@@ -14,16 +14,15 @@ namespace {
 
 class Effects {
  public:
-  Effects(const PgTarget& target, const RowShape& shape) : target_(target), shape_(shape) {}
+  Effects(const PgTable& table, const RowShape& shape) : table_(table), shape_(shape) {}
 
   [[nodiscard]] std::string Sql() const {
     const std::string removed =
         !shape_.deletes() ? "" : ", " + (shape_.fence ? DeleteFenced() : Delete());
-    return fmt::format(
-        "{}{}, eff AS (INSERT INTO {} AS t ({}) SELECT {} FROM {}{})", Held(), removed,
-        target_.table, Names(target_),
-        Listed(target_.columns.size(), [this](std::size_t i) { return Inserted(i); }), Rows(),
-        OnConflictSql(shape_) + (shape_.fence ? " RETURNING 1" : ""));
+    return fmt::format("{}{}, eff AS (INSERT INTO {} AS t ({}) SELECT {} FROM {}{})", Held(),
+                       removed, table_.name, Names(table_),
+                       Listed(table_.columns.size(), [this](std::size_t i) { return Inserted(i); }),
+                       Rows(), OnConflictSql(shape_) + (shape_.fence ? " RETURNING 1" : ""));
   }
 
   // ord 0 is the table's row as it was before this statement. Keys and fences are ranks here, as
@@ -41,7 +40,7 @@ class Effects {
         " rank() OVER (PARTITION BY {0} ORDER BY {1} NULLS FIRST) AS fence"
         " FROM (SELECT ord, {0}, {1} FROM e UNION ALL SELECT 0, {2}t.{3} FROM"
         " (SELECT DISTINCT {0} FROM e) d JOIN {4} AS t ON {6}) x) y) END",
-        keys, fence, standing, Quoted(*shape_.fence), target_.table, gone, SameKey("d"));
+        keys, fence, standing, Quoted(*shape_.fence), table_.name, gone, SameKey("d"));
   }
 
  private:
@@ -50,7 +49,7 @@ class Effects {
                   [&](std::size_t i) { return fmt::format("v{}", shape_.key[i]); });
   }
   [[nodiscard]] std::string Quoted(std::size_t column) const {
-    return QuoteIdentifier(target_.columns[column].name);
+    return QuoteIdentifier(table_.columns[column].name);
   }
   // "t.key = ROW.v0 AND …"
   [[nodiscard]] std::string SameKey(std::string_view row) const {
@@ -67,7 +66,7 @@ class Effects {
   [[nodiscard]] std::string Held() const {
     if (!shape_.MayOmit() || !shape_.updates()) return "";
     std::string columns;
-    for (std::size_t i = 0; i < target_.columns.size(); ++i) {
+    for (std::size_t i = 0; i < table_.columns.size(); ++i) {
       if (!shape_.IsKey(i) && !shape_.MayOmit(i)) continue;
       columns += fmt::format("{}t.{} AS h{}", columns.empty() ? "" : ", ", Quoted(i), i);
     }
@@ -80,7 +79,7 @@ class Effects {
         " columns out follows another of its key' || count(*))::bigint END AS fine FROM (SELECT"
         " strpos(omitted, '1') > 0 AND NOT del AND ord > min(ord) OVER (PARTITION BY {}) AS late"
         " FROM e) x)",
-        columns, Keys(), target_.table, SameKey("d"),
+        columns, Keys(), table_.name, SameKey("d"),
         Listed(shape_.key.size(), [this](std::size_t i) { return "t." + Quoted(shape_.key[i]); }),
         Keys());
   }
@@ -101,7 +100,7 @@ class Effects {
   [[nodiscard]] std::string Inserted(std::size_t column) const {
     std::string value = fmt::format("e.v{}", column);
     if (!shape_.MayOmit(column)) return value;
-    const PgColumn& to = target_.columns[column];
+    const PgColumn& to = table_.columns[column];
     std::string left = fmt::format("({})::{}", to.fallback, to.cast);
     if (shape_.updates())
       left = fmt::format("CASE WHEN h.held THEN h.h{} ELSE {} END", column, left);
@@ -114,7 +113,7 @@ class Effects {
     return fmt::format(
         "gone AS (DELETE FROM {} AS t USING (SELECT DISTINCT ON ({}) * FROM e WHERE del) d"
         " WHERE {} RETURNING 1)",
-        target_.table, Keys(), SameKey("d"));
+        table_.name, Keys(), SameKey("d"));
   }
 
   // With a fence, what a deletion does depends on all that came before it, and what comes after it
@@ -150,17 +149,17 @@ class Effects {
         " ((SELECT DISTINCT ON ({0}, step) {0}, {1}, step, del, ord FROM r WHERE mixed"
         " ORDER BY {0}, step, {1} DESC NULLS LAST, ord)"
         " UNION ALL SELECT {0}, {1}, 0, false, NULL FROM standing) s)",
-        keys, fence, standing, target_.table, SameKey("d"));
+        keys, fence, standing, table_.name, SameKey("d"));
     return fmt::format(
         "{}, {}, {}, gone AS (DELETE FROM {} AS t USING (SELECT s.* FROM left_over l"
         " JOIN step s ON s.n = l.n AND s.step = 1 WHERE l.gone) d WHERE {} RETURNING 1)",
-        rows, steps, sql::postgres_walk, target_.table, SameKey("d"));
+        rows, steps, sql::postgres_walk, table_.name, SameKey("d"));
   }
 
   // Which rows are left when deletions and upserts of one key are weighed by their fences.
   [[nodiscard]] std::string RowsFenced() const {
     std::string values =
-        Listed(target_.columns.size(), [](std::size_t i) { return fmt::format("v{}", i); });
+        Listed(table_.columns.size(), [](std::size_t i) { return fmt::format("v{}", i); });
     if (shape_.MayOmit()) values += ", omitted";
     return fmt::format(
         "((SELECT DISTINCT ON ({0}) {1} FROM r WHERE NOT mixed ORDER BY {0}, v{2} DESC NULLS LAST,"
@@ -194,23 +193,23 @@ class Effects {
         Keys(), after, order);
   }
 
-  const PgTarget& target_;
+  const PgTable& table_;
   const RowShape& shape_;
 };
 
 }  // namespace
 
-std::string Names(const PgTarget& target) {
-  return Listed(target.columns.size(),
-                [&](std::size_t i) { return QuoteIdentifier(target.columns[i].name); });
+std::string Names(const PgTable& table) {
+  return Listed(table.columns.size(),
+                [&](std::size_t i) { return QuoteIdentifier(table.columns[i].name); });
 }
 
-std::string EffectsSql(const PgTarget& target, const RowShape& shape) {
-  return Effects(target, shape).Sql();
+std::string EffectsSql(const PgTable& table, const RowShape& shape) {
+  return Effects(table, shape).Sql();
 }
 
-std::string WeighedSql(const PgTarget& target, const RowShape& shape) {
-  return Effects(target, shape).Weighed();
+std::string WeighedSql(const PgTable& table, const RowShape& shape) {
+  return Effects(table, shape).Weighed();
 }
 
 }  // namespace fencepost::consumer

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,7 @@ class PostgresOutput final : public LedgerOutput {
   PostgresOutput(const PostgresOptions& options, std::string pipeline, std::string worker,
                  OutputTerms terms)
       : LedgerOutput(std::move(pipeline), std::move(worker), std::move(terms), options.max_records,
-                     ShapeOf(options)),
+                     ShapesOf(EffectsOf(options))),
         options_(options),
         connection_(ConnectionString(options), options.password,
                     fmt::format("fencepost/{}/{}", pipeline_, worker_)) {}
@@ -82,16 +83,12 @@ class PostgresOutput final : public LedgerOutput {
   // so many is.
   static constexpr std::size_t kCarefulFor = 100;
 
-  static tl::expected<RowShape, RowProblem> ShapeOf(const PostgresOptions& options) {
-    if (!options.statement.empty()) return ShapeOfStatement(options.args);
-    return ShapeOfRows(options.columns, options.rules);
-  }
   tl::expected<void, PgFailure> PrepareStatements();
   [[nodiscard]] std::string Where() const override { return connection_.where(); }
   Answer<void> Connect() override;
   void Disconnect() override { connection_.Drop(); }
   [[nodiscard]] bool Connected() const override { return connection_.open(); }
-  CellTypes* Cells() override { return &cells_; }
+  std::span<CellTypes* const> Cells() override { return types_; }
   Answer<void> WriteRows(Outcomes& outcomes) override;
   Answer<Known> BeginApart() override;
   Answer<Refusals> WriteParts(const std::vector<Records>& parts) override;
@@ -109,15 +106,29 @@ class PostgresOutput final : public LedgerOutput {
   Answer<bool> FindsNewer() override;
   tl::expected<PgResult, PgFailure> OfIds(const char* statement,
                                           const std::vector<std::string>& ids);
+  [[nodiscard]] bool several() const { return rows_.tables() > 1; }  // tables
   [[nodiscard]] bool plain() const;  // by the write for one row a record
-  [[nodiscard]] PgConnection::Step WriteStep() const;
-  [[nodiscard]] PgConnection::Step FilledWrite();  // by id: all of rows_, as new
+  using Steps = std::vector<PgConnection::Step>;
+  // The write of all of rows_, as new: one statement, or where there are several tables the
+  // ledger's and each table's. By id:
+  [[nodiscard]] Steps FilledWrite();
   // The same once it is known what is: the ledger's rows that give way go first.
-  [[nodiscard]] std::vector<PgConnection::Step> NewSteps();
-  void AddRows(PgConnection::Step& write);
-  // `write`: the answer of the write.
-  void TakeRows(const PgResult& write, Outcomes& outcomes) const;
-  [[nodiscard]] std::vector<std::size_t> LostOf(const PgResult& write) const;
+  [[nodiscard]] Steps NewSteps();
+  // With its first two parameters, and so many of arrays_.
+  [[nodiscard]] PgConnection::Step WriteStep(const std::string& statement,
+                                             std::size_t arrays) const;
+  // What inserts the rows of these tables; a step each.
+  [[nodiscard]] Steps EffectSteps(std::size_t ledger_arrays);
+  void AddRows(std::size_t table, PgConnection::Step& write);
+  // `write`: the answers of its steps, which are the last.
+  using Answers = std::vector<PgResult>;
+  void TakeRows(const Answers& write, Outcomes& outcomes) const;
+  using Tables = std::vector<std::size_t>;
+  [[nodiscard]] std::vector<std::size_t> LostOf(const Answers& write, const Tables& written) const;
+  [[nodiscard]] std::vector<std::size_t> LostOf(std::size_t table, const PgResult& answer) const;
+  // Puts the effect before what its step was refused with; `step` of the write.
+  void NameEffect(OutputError& error, std::size_t step, const Tables& written) const;
+  void EndFrozen(const PgFailure& failure);
   // Those of rows_ that are not known, where any may be.
   Answer<void> WriteUnknown(Outcomes& outcomes);
   Answer<Known> LookUpKnown();
@@ -132,9 +143,9 @@ class PostgresOutput final : public LedgerOutput {
   // Those of changes_, and of its records in rows_; with `ranges`, which become done, or without.
   enum class Ranges : std::uint8_t { kNone, kDone };
   void FillArrays(Ranges ranges);
-  [[nodiscard]] PgConnection::Step FilledPositionWrite(Ranges ranges);
+  [[nodiscard]] Steps FilledPositionWrite(Ranges ranges);
   // The rows are inserted where they may be missing, and locked.
-  [[nodiscard]] std::vector<PgConnection::Step> LockSteps() const;
+  [[nodiscard]] Steps LockSteps() const;
   // The first four arrays.
   void FillKeys(const Parts& parts);
   // Of dead letters or replays: ids, clusters, topics, partitions, offsets; sources, checksums.
@@ -142,16 +153,20 @@ class PostgresOutput final : public LedgerOutput {
   void FillRecords(const std::vector<std::size_t>& records, RecordArrays& arrays) const;
   [[nodiscard]] std::vector<PgParam> RecordParams(const RecordArrays& arrays) const;
   // What comes between the lock and the write.
-  void AddReplays(std::vector<PgConnection::Step>& steps);
-  void AddLetters(std::vector<PgConnection::Step>& steps);
-  [[nodiscard]] tl::unexpected<OutputError> PositionsRefused(PgFailure failure);
+  void AddReplays(Steps& steps);
+  void AddLetters(Steps& steps);
+  // `before`: steps that come before the write's.
+  [[nodiscard]] tl::unexpected<OutputError> PositionsRefused(PgFailure failure, std::size_t before);
 
   // The pipeline, and the first `arrays` of arrays_.
   [[nodiscard]] std::vector<PgParam> Params(std::size_t arrays) const;
-  // Of a transaction, or of pruning.
-  OutputError Refused(const PgFailure& failure);
-  // Of the only row of rows_, the first column whose type does not take its cell.
-  std::optional<std::size_t> RefusedColumn(const OutputError& refusal);
+  // Of a transaction, or of pruning. `before`: steps that come before the write's.
+  OutputError Refused(const PgFailure& failure, std::size_t before = 0);
+  // Of the only record of rows_, the first column whose type does not take its cell.
+  std::optional<ColumnOf> RefusedColumn(const OutputError& refusal);
+  std::optional<ColumnOf> QuotedColumn(const OutputError& refusal) const;
+  [[nodiscard]] tl::expected<PgResult, PgFailure> Cast(const PgColumn& to,
+                                                       std::optional<std::string_view> cell);
   // Whether the database that was connected still has what it had acknowledged.
   Answer<void> CheckIncarnation();
   // Of a question.
@@ -163,9 +178,12 @@ class PostgresOutput final : public LedgerOutput {
   PgConnection connection_;
   std::optional<PgIncarnation> incarnation_;  // of the last connection that was prepared
   PgTarget target_;
-  PgCells cells_;
+  std::vector<PgCells> cells_;     // by table
+  std::vector<CellTypes*> types_;  // the same
   // The names of statements; the last writes to the log, so that COMMIT waits for the standbys.
-  std::string write_statement_, rows_statement_, replace_statement_, logged_statement_;
+  std::string write_statement_, replace_statement_, logged_statement_;
+  std::vector<std::string> rows_statements_;  // by table; of several behind ledger_statement_
+  std::string ledger_statement_;
   // By id: before so many transactions what is known is looked up. Ids that come again (after a
   // restart, from a topic that is read anew) come many at a time.
   std::size_t careful_ = 0;
@@ -178,10 +196,17 @@ class PostgresOutput final : public LedgerOutput {
   RecordArrays replays_, letters_;
   // The ledger's: by id four, record ids, tokens, sources and checksums; by position eight,
   // clusters, topics and partitions, ranges, tokens and anchors, then the records' parts and
-  // offsets. From kRowArrays on those of the rows, from kCellArrays on one a column; the last says
-  // which columns are left out.
-  static constexpr std::size_t kRowArrays = 8, kCellArrays = 10;
-  std::vector<BinaryArray> arrays_;
+  // offsets.
+  static constexpr std::size_t kIdArrays = 4, kPositionArrays = 8;
+  std::array<BinaryArray, kPositionArrays> arrays_;
+  // By table.
+  struct RowArrays {
+    BinaryArray records, deletes;
+    std::vector<BinaryArray> cells;  // by column
+    BinaryArray omitted;             // which columns are left out
+  };
+  std::vector<RowArrays> row_arrays_;
+  Tables written_;  // of the last EffectSteps: those that have rows
 };
 
 }  // namespace fencepost::consumer

@@ -6,6 +6,8 @@
 // (postgres_sql.h).
 // The lock is a statement of its own, so that the write's snapshot is taken with the lock in hand:
 // it sees all that the writer before it committed, in every table.
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -90,21 +92,22 @@ void PostgresOutput::FillArrays(Ranges ranges) {
   }
 }
 
-PgConnection::Step PostgresOutput::FilledPositionWrite(Ranges ranges) {
+PostgresOutput::Steps PostgresOutput::FilledPositionWrite(Ranges ranges) {
   if (ranges == Ranges::kNone && plain()) {
     PgConnection::Step effects{effects_statement_.c_str(), {}};
-    AddRows(effects);
-    return effects;
+    AddRows(0, effects);
+    written_ = {0};
+    return {std::move(effects)};
   }
   FillArrays(ranges);
-  PgConnection::Step write = WriteStep();
-  for (std::size_t i = 0; i < kRowArrays; ++i) write.params.push_back(arrays_[i].Param());
-  AddRows(write);
-  return write;
+  Steps steps = EffectSteps(kPositionArrays);
+  // Behind the effects, which leave out what is done before.
+  if (several()) steps.push_back(WriteStep(ledger_statement_, kPositionArrays));
+  return steps;
 }
 
-std::vector<PgConnection::Step> PostgresOutput::LockSteps() const {
-  std::vector<PgConnection::Step> steps;
+PostgresOutput::Steps PostgresOutput::LockSteps() const {
+  Steps steps;
   if (insert_) steps.push_back({insert_statement_.c_str(), Params(3)});
   steps.push_back({lock_statement_.c_str(), Params(3)});
   return steps;
@@ -114,10 +117,10 @@ std::vector<PgConnection::Step> PostgresOutput::LockSteps() const {
 PostgresOutput::Answer<PostgresOutput::Known> PostgresOutput::LockPositions() {
   if (auto filled = FillPositions(); !filled) return tl::unexpected(filled.error());
   FillKeys(changes_.parts());
-  std::vector<PgConnection::Step> steps = LockSteps();
+  Steps steps = LockSteps();
   steps.push_back({read_statement_.c_str(), Params(4)});
   auto answers = connection_.BeginApart(steps);
-  if (!answers) return PositionsRefused(std::move(answers.error()));
+  if (!answers) return PositionsRefused(std::move(answers.error()), 0);
   const PgResult& answer = answers->back();
   FENCEPOST_CHECK(PQntuples(answer.get()) == static_cast<int>(changes_.parts().size()),
                   "a row a partition");
@@ -154,14 +157,14 @@ std::vector<PgParam> PostgresOutput::RecordParams(const RecordArrays& arrays) co
   return params;
 }
 
-void PostgresOutput::AddReplays(std::vector<PgConnection::Step>& steps) {
+void PostgresOutput::AddReplays(Steps& steps) {
   const std::vector<std::size_t> replays = Replays();
   if (replays.empty() || Planted("replay_finds_its_letter_done")) return;
   FillRecords(replays, replays_);
   steps.push_back({reopen_statement_.c_str(), RecordParams(replays_)});
 }
 
-void PostgresOutput::AddLetters(std::vector<PgConnection::Step>& steps) {
+void PostgresOutput::AddLetters(Steps& steps) {
   const std::vector<std::size_t> letters = Letters();
   if (letters.empty()) return;
   FillRecords(letters, letters_);
@@ -174,20 +177,21 @@ void PostgresOutput::AddLetters(std::vector<PgConnection::Step>& steps) {
 
 PostgresOutput::Answer<void> PostgresOutput::WritePositions(Outcomes& outcomes) {
   if (auto filled = FillPositions(); !filled) return filled;
-  PgConnection::Step write = FilledPositionWrite(Ranges::kDone);
-  std::vector<PgConnection::Step> steps = LockSteps();
+  Steps write = FilledPositionWrite(Ranges::kDone);
+  Steps steps = LockSteps();
   AddReplays(steps);
   AddLetters(steps);
-  steps.push_back(std::move(write));
+  const std::size_t first = steps.size();
+  std::ranges::move(write, std::back_inserter(steps));
   auto answers = connection_.Transact(steps);
-  if (!answers) return PositionsRefused(std::move(answers.error()));
+  if (!answers) return PositionsRefused(std::move(answers.error()), first);
   const PgResult& answer = answers->back();
   const auto parts = static_cast<int>(changes_.parts().size());
   FENCEPOST_CHECK(PQntuples(answer.get()) == parts, "a row a partition");
   PositionMemory::Rows before;
   for (int i = 0; i < parts; ++i) before.emplace_back(RowOf(answer, i));
   changes_.OnLocked(std::move(before));
-  TakeRows(answer, outcomes);
+  TakeRows(*answers, outcomes);
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     auto done = changes_.DoneBefore(record, rows_.item(record));
     if (done) outcomes[rows_.index(record)] = std::move(*done);
@@ -195,7 +199,8 @@ PostgresOutput::Answer<void> PostgresOutput::WritePositions(Outcomes& outcomes) 
   return {};
 }
 
-tl::unexpected<OutputError> PostgresOutput::PositionsRefused(PgFailure failure) {
+tl::unexpected<OutputError> PostgresOutput::PositionsRefused(PgFailure failure,
+                                                             std::size_t before) {
   // BEGIN, the rows where they are inserted, then the lock.
   const bool at_lock =
       failure.kind == PgFailure::Kind::kServer && failure.answered == (insert_ ? 2U : 1U);
@@ -206,7 +211,7 @@ tl::unexpected<OutputError> PostgresOutput::PositionsRefused(PgFailure failure) 
   // It waited for the row's lock for as long as a statement may take: no record is to blame.
   if (at_lock && failure.sqlstate == "57014") failure.sqlstate = "55P03";
   if (at_lock && failure.sqlstate == "55P03") (void)connection_.Query(sql::postgres_end_frozen);
-  return tl::unexpected(Refused(failure));
+  return tl::unexpected(Refused(failure, before));
 }
 
 // A name that the database's encoding lacks is in no row.

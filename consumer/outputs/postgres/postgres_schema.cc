@@ -83,16 +83,32 @@ std::optional<RowProblem> UnsafeBecause(const PgResult& about) {
 
 class PgCatalogue final : public Catalogue {
  public:
-  PgCatalogue(PgConnection& connection, const RowShape& shape)
-      : connection_(connection), shape_(shape) {}
+  explicit PgCatalogue(PgConnection& connection) : connection_(connection) {}
 
-  Facts ReadTable(const Name& name) override {
+  Facts ReadTable(const Name& name, const RowShape& shape) override {
+    columns_.clear();
     auto facts = Read(QuotedName(name), &columns_);
     if (!facts || !*facts) return facts;
     table_ = (*facts)->name;
-    if (auto done = LearnOrder(**facts); !done) return tl::unexpected(done.error());
+    if (auto done = LearnOrder(shape, **facts); !done) return tl::unexpected(done.error());
     return facts;
   }
+
+  void TakeTable(const std::vector<std::size_t>& columns) override {
+    PgTable& table = tables.emplace_back();
+    table.name = table_;
+    for (const std::size_t place : columns) table.columns.push_back(columns_[place]);
+  }
+
+  Answer<void> TakeStatement(const EffectShape& effect) override {
+    const std::string& statement = effect.effect.statement;
+    auto columns = LearnStatement(connection_, statement, tables.size(), effect.shape);
+    if (!columns) return tl::unexpected(columns.error());
+    tables.push_back(
+        {.name = "", .function = StatementFunction(statement), .columns = std::move(*columns)});
+    return {};
+  }
+  std::vector<PgTable> tables;
 
   std::string WhyMissing(const Name& name) override {
     const auto similar = connection_.Query(
@@ -137,8 +153,6 @@ class PgCatalogue final : public Catalogue {
     return PgBool(*rows, 0, 0);
   }
 
-  [[nodiscard]] const PgColumn& column(std::size_t place) const { return columns_[place]; }
-  [[nodiscard]] const std::string& table() const { return table_; }
   [[nodiscard]] const std::string& ledger(bool by_position) const {
     return by_position ? positions_ : ids_;
   }
@@ -222,12 +236,12 @@ class PgCatalogue final : public Catalogue {
   }
 
   // Any operator class will do: the database is asked to sort and to compare.
-  Answer<void> LearnOrder(TableFacts& facts) {
-    if (!shape_.updates() && !shape_.deletes()) return {};
-    for (std::size_t place = 0; place < shape_.columns.size(); ++place) {
-      if (!shape_.IsKey(place) && shape_.fence != place) continue;
+  Answer<void> LearnOrder(const RowShape& shape, TableFacts& facts) {
+    if (!shape.updates() && !shape.deletes()) return {};
+    for (std::size_t place = 0; place < shape.columns.size(); ++place) {
+      if (!shape.IsKey(place) && shape.fence != place) continue;
       const auto column =
-          std::ranges::find(facts.columns, shape_.columns[place].name, &ColumnFacts::name);
+          std::ranges::find(facts.columns, shape.columns[place].name, &ColumnFacts::name);
       if (column == facts.columns.end()) continue;
       const auto done = connection_.Query(
           fmt::format("SELECT x < x FROM (SELECT NULL::{} AS x) s ORDER BY x", column->type)
@@ -240,23 +254,15 @@ class PgCatalogue final : public Catalogue {
   }
 
   PgConnection& connection_;
-  const RowShape& shape_;
-  std::vector<PgColumn> columns_;        // of the table of effects
+  std::vector<PgColumn> columns_;        // of the table of effects that was read last
   std::string table_, ids_, positions_;  // their names, qualified and quoted
 };
 
 }  // namespace
 
 tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
-                                                const PostgresOptions& options,
-                                                const RowShape& shape, const LedgerTerms& terms) {
-  PgTarget target{.table = {}, .ledger = {}, .by_position = terms.by_position};
-  if (shape.statement) {
-    auto columns = LearnStatement(connection, options.statement, shape);
-    if (!columns) return tl::unexpected(columns.error());
-    target.columns = std::move(*columns);
-    target.function = StatementFunction(options.statement);
-  }
+                                                const EffectShapes& effects,
+                                                const LedgerTerms& terms) {
   if (terms.by_position && connection.server_version() < kMultirangeVersion) {
     return tl::unexpected(
         SchemaError(connection.where(),
@@ -264,20 +270,19 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
                                 connection.server_version() / 10'000),
                     "upgrade the server, or choose another record_id"));
   }
-  PgCatalogue catalogue(connection, shape);
-  const auto places = LearnTables(catalogue, options.table, shape, terms,
+  PgCatalogue catalogue(connection);
+  const auto learnt = LearnTables(catalogue, effects, terms,
                                   {.output = "output.postgres",
                                    .where = connection.where(),
                                    .ledger_file = "deploy/postgres/ledger.sql",
                                    .exact_names = true,
                                    .ledger_types = true});
-  if (!places) return tl::unexpected(places.error());
-  for (const std::size_t place : *places) target.columns.push_back(catalogue.column(place));
-  target.table = catalogue.table();
-  target.ledger = catalogue.ledger(terms.by_position);
-  target.ids = catalogue.ledger(/*by_position=*/false);
-  target.advice = std::move(catalogue.advice);
-  return target;
+  if (!learnt) return tl::unexpected(learnt.error());
+  return PgTarget{.ledger = catalogue.ledger(terms.by_position),
+                  .ids = catalogue.ledger(/*by_position=*/false),
+                  .by_position = terms.by_position,
+                  .tables = std::move(catalogue.tables),
+                  .advice = std::move(catalogue.advice)};
 }
 
 tl::expected<PgIncarnation, PgFailure> LearnIncarnation(PgConnection& connection,

@@ -1,5 +1,5 @@
-// What is in the database: the table of effects with its columns' types, or what the user's own
-// statement takes; and the ledger. One thread.
+// What is in the database: the tables of effects with their columns' types, or what the user's own
+// statements take; and the ledger. One thread.
 #pragma once
 
 #include <cstdint>
@@ -40,14 +40,18 @@ struct PgColumn {
   [[nodiscard]] bool bytes() const { return base == kBytesOid; }
 };
 
+struct PgTable {
+  std::string name;               // qualified and quoted; empty: the user's own statement
+  std::string function;           // of that
+  std::vector<PgColumn> columns;  // in the order of the shape's columns
+};
+
 struct PgTarget {
-  std::string table;   // qualified and quoted; empty: the user's own statement
-  std::string ledger;  // likewise: fencepost_ledger, by position fencepost_positions
+  std::string ledger;  // qualified and quoted: fencepost_ledger, by position fencepost_positions
   std::string ids;     // likewise: fencepost_ledger
   bool by_position = false;
-  std::string function;           // the user's own statement
-  std::vector<PgColumn> columns;  // in the order of the shape's columns
-  std::vector<std::string> advice{};
+  std::vector<PgTable> tables;  // in the order of the effects
+  std::vector<std::string> advice;
 };
 
 // What a type takes, by what is below its domains, and its type modifier (-1: none).
@@ -84,8 +88,8 @@ class PgCells final : public CellTypes {
 // be checked before the first record: columns, rights, the ledger's shape, and that the database
 // can do what the rules ask.
 tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
-                                                const PostgresOptions& options,
-                                                const RowShape& shape, const LedgerTerms& terms);
+                                                const EffectShapes& effects,
+                                                const LedgerTerms& terms);
 
 // What tells one database from another that took its place: while both stay the same, the server
 // has run all the time, and the ledger is the very table.
@@ -103,8 +107,10 @@ tl::expected<PgIncarnation, PgFailure> LearnIncarnation(PgConnection& connection
 // The user's statement as a function of this session, of this name (postgres_statement.cc); the
 // types of its parameters.
 std::string StatementFunction(const std::string& statement);
+// `place` tells it from others of the session.
 tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& connection,
                                                                 const std::string& statement,
+                                                                std::size_t place,
                                                                 const RowShape& shape);
 
 }  // namespace fencepost::consumer

@@ -16,7 +16,7 @@ std::string Value(const PgColumn& column, std::string_view row, std::size_t inde
   return CellSql(column, fmt::format("{}.c{}", row, index));
 }
 
-std::string ArraysFrom(const PgTarget& target, std::size_t first) {
+std::string ArraysFrom(const PgTable& target, std::size_t first) {
   std::string arrays;
   for (std::size_t i = 0; i < target.columns.size(); ++i) {
     arrays += fmt::format(", ${}", first + i);
@@ -24,7 +24,7 @@ std::string ArraysFrom(const PgTarget& target, std::size_t first) {
   return arrays;
 }
 
-std::string CellNames(const PgTarget& target) {
+std::string CellNames(const PgTable& target) {
   std::string names;
   for (std::size_t i = 0; i < target.columns.size(); ++i) names += fmt::format(", c{}", i);
   return names;
@@ -42,7 +42,7 @@ constexpr std::string_view kLedgerInsert =
 
 // Where the ledger comes into a write: the columns of `u` that are its own, the CTEs that use it,
 // whether a row of `u` is new, and what the statement answers.
-struct LedgerSql {
+struct OfLedger {
   std::string_view arrays, columns;
   std::string ctes;
   std::string fresh;
@@ -50,7 +50,7 @@ struct LedgerSql {
   std::size_t next = 0;      // the first parameter that is not the ledger's
 };
 
-LedgerSql LedgerOf(const PgTarget& target) {
+OfLedger LedgerOf(const PgTarget& target, Part part) {
   if (!target.by_position) {
     const bool optional = Planted("postgres_effect_of_a_known_id");
     const std::string every = optional ? "true" : "(SELECT every FROM taken)";
@@ -63,20 +63,28 @@ LedgerSql LedgerOf(const PgTarget& target) {
             .from = "",
             .next = 7};
   }
+  std::string ctes = ForLedger(target, sql::postgres_known_positions);
+  if (part == Part::kWhole) ctes += ", " + ForLedger(target, sql::postgres_write_positions);
   // A hashed subplan whatever the planner believes of the sizes; written as a join it is a nested
   // loop or a merge join, quadratic or sorted, as soon as an estimate is off. Most batches have
   // nothing in `known`.
   return {.arrays = "$9, $10",
           .columns = "part, off",
-          .ctes = ForLedger(target, sql::postgres_write_positions),
+          .ctes = std::move(ctes),
           .fresh =
               "CASE WHEN u.part IN (SELECT n FROM known) THEN NOT EXISTS (SELECT FROM known k"
               " WHERE k.n = u.part AND k.known @> u.off) ELSE true END",
-          .answer =
-              "part.n, part.known::text, part.token, part.worker, part.anchors,"
-              " part.forgotten",
-          .from = " FROM part ORDER BY part.n",
+          .answer = part == Part::kEffects ? "1"
+                                           : "part.n, part.known::text, part.token, part.worker,"
+                                             " part.anchors, part.forgotten",
+          .from = part == Part::kEffects ? "" : " FROM part ORDER BY part.n",
           .next = 11};
+}
+
+// `u`, the records of the batch.
+std::string Records(const OfLedger& ledger) {
+  return fmt::format("u AS MATERIALIZED (SELECT * FROM unnest({}) WITH ORDINALITY AS u({}, n)), {}",
+                     ledger.arrays, ledger.columns, ledger.ctes);
 }
 
 }  // namespace
@@ -85,15 +93,20 @@ std::string CellSql(const PgColumn& column, std::string_view cell) {
   return column.bytes() ? std::string(cell) : fmt::format("{}::{}", cell, column.cast);
 }
 
-std::string WriteSql(const PgTarget& target) {
-  const std::string values = Listed(
-      target.columns.size(), [&](std::size_t i) { return Value(target.columns[i], "u", i); });
-  const LedgerSql ledger = LedgerOf(target);
+std::string WriteSql(const PgTarget& target, const PgTable& table) {
+  const std::string values =
+      Listed(table.columns.size(), [&](std::size_t i) { return Value(table.columns[i], "u", i); });
+  const OfLedger ledger = LedgerOf(target, Part::kWhole);
   return fmt::format(
       "WITH u AS MATERIALIZED (SELECT * FROM unnest({}{}) AS u({}{})), {},"
       " eff AS (INSERT INTO {} ({}) SELECT {} FROM u WHERE {}) SELECT {}{}",
-      ledger.arrays, ArraysFrom(target, ledger.next), ledger.columns, CellNames(target),
-      ledger.ctes, target.table, Names(target), values, ledger.fresh, ledger.answer, ledger.from);
+      ledger.arrays, ArraysFrom(table, ledger.next), ledger.columns, CellNames(table), ledger.ctes,
+      table.name, Names(table), values, ledger.fresh, ledger.answer, ledger.from);
+}
+
+std::string LedgerSql(const PgTarget& target) {
+  const OfLedger ledger = LedgerOf(target, Part::kWhole);
+  return fmt::format("WITH {} SELECT {}{}", Records(ledger), ledger.answer, ledger.from);
 }
 
 // Of the ledger, and pipeline and worker.
@@ -105,72 +118,77 @@ std::vector<Oid> LedgerTypes(const PgTarget& target) {
           kTextArrayOid, kInt8ArrayOid, kTextArrayOid, kInt8ArrayOid, kInt8ArrayOid};
 }
 
-std::vector<Oid> PlainEffectsTypes(const PgTarget& target) {
+std::vector<Oid> PlainEffectsTypes(const PgTable& table) {
   std::vector<Oid> types;
-  for (const PgColumn& column : target.columns) {
+  for (const PgColumn& column : table.columns) {
     types.push_back(column.bytes() ? kBytesArrayOid : kTextArrayOid);
   }
   return types;
 }
 
-std::string PlainEffectsSql(const PgTarget& target) {
-  const std::string values = Listed(
-      target.columns.size(), [&](std::size_t i) { return Value(target.columns[i], "u", i); });
-  return fmt::format("INSERT INTO {} ({}) SELECT {} FROM unnest({}) AS u({})", target.table,
-                     Names(target), values, ArraysFrom(target, 1).substr(2),
-                     CellNames(target).substr(2));
+std::string PlainEffectsSql(const PgTable& table) {
+  const std::string values =
+      Listed(table.columns.size(), [&](std::size_t i) { return Value(table.columns[i], "u", i); });
+  return fmt::format("INSERT INTO {} ({}) SELECT {} FROM unnest({}) AS u({})", table.name,
+                     Names(table), values, ArraysFrom(table, 1).substr(2),
+                     CellNames(table).substr(2));
 }
 
-std::vector<Oid> WriteTypes(const PgTarget& target) {
+std::vector<Oid> WriteTypes(const PgTarget& target, const PgTable& table) {
   std::vector<Oid> types = LedgerTypes(target);
-  const std::vector<Oid> cells = PlainEffectsTypes(target);
+  const std::vector<Oid> cells = PlainEffectsTypes(table);
   types.insert(types.end(), cells.begin(), cells.end());
   return types;
 }
 
-std::string RowsSql(const PgTarget& target, const RowShape& shape) {
+std::string RowsSql(const PgTarget& target, const PgTable& table, const RowShape& shape,
+                    Part part) {
   std::string values;
-  for (std::size_t i = 0; i < target.columns.size(); ++i) {
-    const PgColumn& column = target.columns[i];
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const PgColumn& column = table.columns[i];
     // Keys and fences are compared here as they are in the table.
     const bool collate = !column.collation.empty() && (shape.IsKey(i) || shape.fence == i);
     values += fmt::format(", {}{}{} AS v{}", Value(column, "e", i), collate ? " COLLATE " : "",
                           collate ? column.collation : "", i);
   }
-  // A hashed subplan, as in LedgerOf.
-  constexpr std::string_view kOfInserted =
-      "CASE WHEN e.n IN (SELECT n FROM fresh) THEN true ELSE false END";
-  const LedgerSql ledger = LedgerOf(target);
+  OfLedger ledger = LedgerOf(target, part);
+  const bool all = part == Part::kEffects && !target.by_position;  // what is known is left out
+  if (all) ledger.next = 1;
   const std::string omitted =
-      shape.MayOmit() ? fmt::format(", ${}", ledger.next + 2 + target.columns.size()) : "";
+      shape.MayOmit() ? fmt::format(", ${}", ledger.next + 2 + table.columns.size()) : "";
+  // A hashed subplan, as in LedgerOf.
+  const std::string fresh =
+      all ? ""
+          : fmt::format("{}, fresh AS MATERIALIZED (SELECT n FROM u WHERE {}), ", Records(ledger),
+                        ledger.fresh);
   std::string sql = fmt::format(
-      "WITH RECURSIVE u AS MATERIALIZED (SELECT * FROM unnest({}) WITH ORDINALITY"
-      " AS u({}, n)), {},"
-      " fresh AS MATERIALIZED (SELECT n FROM u WHERE {}),"
-      " e AS MATERIALIZED (SELECT e.ord, e.del{}{} FROM unnest(${}, ${}{}{}) WITH ORDINALITY"
-      " AS e(n, del{}{}, ord) WHERE {})",
-      ledger.arrays, ledger.columns, ledger.ctes, ledger.fresh,
-      omitted.empty() ? "" : ", e.omitted", values, ledger.next, ledger.next + 1,
-      ArraysFrom(target, ledger.next + 2), omitted, CellNames(target),
-      omitted.empty() ? "" : ", omitted", kOfInserted);
-  if (!shape.statement) sql += EffectsSql(target, shape);
-  sql += " SELECT " + ledger.answer;
+      "WITH RECURSIVE {}e AS MATERIALIZED (SELECT e.ord, e.del{}{} FROM unnest(${}, ${}{}{})"
+      " WITH ORDINALITY AS e(n, del{}{}, ord) WHERE {})",
+      fresh, omitted.empty() ? "" : ", e.omitted", values, ledger.next, ledger.next + 1,
+      ArraysFrom(table, ledger.next + 2), omitted, CellNames(table),
+      omitted.empty() ? "" : ", omitted",
+      all ? "true" : "CASE WHEN e.n IN (SELECT n FROM fresh) THEN true ELSE false END");
+  if (!shape.statement) sql += EffectsSql(table, shape);
+  sql += " SELECT " + (all ? std::string("1") : ledger.answer);
   if (shape.statement) {
     const std::string args =
-        Listed(target.columns.size(), [](std::size_t i) { return fmt::format("e.v{}", i); });
+        Listed(table.columns.size(), [](std::size_t i) { return fmt::format("e.v{}", i); });
     sql += fmt::format(", (SELECT count({}({})) FROM (SELECT * FROM e ORDER BY ord OFFSET 0) e)",
-                       target.function, args);
+                       table.function, args);
   } else if (shape.fence) {
-    sql += ", " + WeighedSql(target, shape);
+    sql += ", " + WeighedSql(table, shape);
   }
-  return sql + ledger.from;
+  return all ? sql : sql + ledger.from;
 }
 
-std::vector<Oid> RowsTypes(const PgTarget& target, const RowShape& shape) {
-  std::vector<Oid> types = WriteTypes(target);
+std::vector<Oid> RowsTypes(const PgTarget& target, const PgTable& table, const RowShape& shape,
+                           Part part) {
+  std::vector<Oid> types;
+  if (part == Part::kWhole || target.by_position) types = LedgerTypes(target);
+  types.insert(types.end(), {kInt8ArrayOid, kBoolArrayOid});
+  const std::vector<Oid> cells = PlainEffectsTypes(table);
+  types.insert(types.end(), cells.begin(), cells.end());
   if (shape.MayOmit()) types.push_back(kTextArrayOid);
-  types.insert(types.begin() + static_cast<std::ptrdiff_t>(LedgerTypes(target).size()),
-               {kInt8ArrayOid, kBoolArrayOid});
   return types;
 }
 

@@ -15,8 +15,6 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr const char* kProbe = "fencepost_probe";
-
 // $tag$…$tag$ with a tag that the text does not hold.
 std::string DollarQuoted(const std::string& text) {
   std::string tag = "$fencepost$";
@@ -46,14 +44,16 @@ std::string StatementFunction(const std::string& statement) {
 
 tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& connection,
                                                                 const std::string& statement,
+                                                                std::size_t place,
                                                                 const RowShape& shape) {
+  const std::string probe = fmt::format("fencepost_probe_{}", place);
   const auto failed = [&](const PgFailure& failure) {
     return tl::unexpected(StatementError(connection, failure));
   };
-  if (auto done = connection.PrepareStatement(kProbe, statement, {}); !done) {
+  if (auto done = connection.PrepareStatement(probe.c_str(), statement, {}); !done) {
     return failed(done.error());
   }
-  const auto types = connection.ParameterTypes(kProbe);
+  const auto types = connection.ParameterTypes(probe.c_str());
   if (!types) return failed(types.error());
   if (types->size() != shape.columns.size()) {
     return tl::unexpected(SchemaError(

@@ -1,6 +1,7 @@
 #include "consumer/outputs/rows/batch_rows.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -15,33 +16,82 @@
 
 namespace fencepost::consumer {
 
-BatchRows::BatchRows(RowShape shape, std::string worker)
-    : shape_(std::move(shape)), worker_(std::move(worker)), may_omit_(shape_.MayOmit()) {}
+namespace {
 
-BatchRows::BatchRows(std::vector<Column> columns, std::string worker)
-    : BatchRows(RowShape{.columns = std::move(columns), .key = {}, .fence = {}},
-                std::move(worker)) {}
+// Tables of one name may be one table: `public.events`, `Events`.
+std::string LastName(std::string_view table) {
+  std::string name(table.substr(table.rfind('.') + 1));
+  std::erase_if(name, [](char c) { return c == '"' || c == '`'; });
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
 
-tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t column, bool must_stand) {
-  const Column& from = shape_.columns[column];
+}  // namespace
+
+BatchRows::BatchRows(EffectShapes effects, std::string worker, const MakeFilter& make_filter)
+    : effects_(std::move(effects)), worker_(std::move(worker)) {
+  for (const EffectShape& effect : effects_) {
+    const FilterOptions& when = effect.effect.when;
+    choosers_.push_back({.first_table = tables_.size(), .filter = nullptr});
+    if (!when.program.empty()) {
+      FENCEPOST_CHECK(make_filter, "jq in an effect, and nobody to run it");
+      auto made = make_filter(when);
+      if (made) choosers_.back().filter = std::move(*made);
+      if (!made) problem_ = made.error().Line();
+    } else if (!when.all.empty()) {
+      choosers_.back().filter = MakeConditionFilter(when.all);
+    }
+    for (const std::string& table : effect.tables) {
+      tables_.push_back(
+          {.effect = &effect, .name = table, .may_omit = effect.shape.MayOmit(), .rows = {}});
+      may_omit_ = may_omit_ || tables_.back().may_omit;
+    }
+    ordered_ = ordered_ || effect.shape.ordered();
+    bounded_ = bounded_ || effects_.size() > 1 || effect.effect.each;
+  }
+  one_a_chain_ = tables_.size() > 1 && DependOnOrder();
+}
+
+// Whether a later record's row of one effect may undo an earlier record's of another: by a
+// deletion, which may cascade, a statement, or since two effects share a table.
+bool BatchRows::DependOnOrder() const {
+  for (const Table& table : tables_) {
+    const RowShape& shape = table.effect->shape;
+    if (shape.deletes() || shape.statement) return true;
+    const bool shared = std::ranges::any_of(tables_, [&](const Table& other) {
+      return &other != &table && LastName(other.name) == LastName(table.name);
+    });
+    if (shared && shape.ordered()) return true;
+  }
+  return false;
+}
+
+tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t place, std::size_t column,
+                                                        bool must_stand) {
+  Table& table = tables_[place];
+  const RowShape& shape = table.effect->shape;
+  const Column& from = shape.columns[column];
+  CellTypes* const types = types_.empty() ? nullptr : types_[place];
   const std::size_t at = text_.size();
   auto found = evaluator_.Append(from.selector, text_);
-  const std::string_view type = types_ == nullptr ? "" : types_->Name(column);
-  const CellType* const to = types_ == nullptr ? nullptr : types_->Type(column);
+  const std::string_view type = types == nullptr ? "" : types->Name(column);
+  const CellType* const to = types == nullptr ? nullptr : types->Type(column);
   if (!found || (!*found && must_stand)) {
-    return tl::unexpected(
-        About(column, type, found ? "a key cannot be null" : std::string_view(found.error())));
+    return tl::unexpected(fmt::format("{}: {}", Cell(table, element_, column, type),
+                                      found ? "a key cannot be null" : found.error()));
   }
-  const bool omitted = may_omit_ && IsOmitted(column, *found, at);
+  const bool omitted = table.may_omit && IsOmitted(place, column, *found, at);
   if (omitted) {
     text_.resize(at);
-    rows_.back().omits = true;
-  } else if (*found && types_ != nullptr && !refused_) {
-    if (auto fine = types_->Convert(column, evaluator_.type(), text_, at); !fine) {
-      refused_ = OneLine(Cell(column, type) + " " + fine.error(), 1000);
+    table.rows.back().omits = true;
+  } else if (*found && types != nullptr && !refused_) {
+    if (auto fine = types->Convert(column, evaluator_.type(), text_, at); !fine) {
+      refused_ = OneLine(Cell(table, element_, column, type) + " " + fine.error(), 1000);
     }
   } else if (!*found && to != nullptr && to->replaces_null && !refused_) {
-    refused_ = OneLine(Cell(column, type) + " is null, and the column takes none", 1000);
+    refused_ =
+        OneLine(Cell(table, element_, column, type) + " is null, and the column takes none", 1000);
   }
   cells_.push_back(
       {.at = at, .size = text_.size() - at, .null = omitted || !*found, .omitted = omitted});
@@ -49,22 +99,23 @@ tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t column, bool
 }
 
 // What the last Append found.
-bool BatchRows::IsOmitted(std::size_t column, bool found, std::size_t at) const {
-  if (!shape_.MayOmit(column)) return false;
-  if (!found) return shape_.columns[column].selector.omits && evaluator_.absent();
-  Conversion encoding = shape_.columns[column].conversion;
+bool BatchRows::IsOmitted(std::size_t place, std::size_t column, bool found, std::size_t at) const {
+  const RowShape& shape = tables_[place].effect->shape;
+  if (!shape.MayOmit(column)) return false;
+  if (!found) return shape.columns[column].selector.omits && evaluator_.absent();
+  Conversion encoding = shape.columns[column].conversion;
   if (encoding == Conversion::kDecimal) encoding = Conversion::kBase64;
   if (encoding != Conversion::kBase64 && encoding != Conversion::kHex) {
-    const CellType* const to = types_ == nullptr ? nullptr : types_->Type(column);
+    const CellType* const to = types_.empty() ? nullptr : types_[place]->Type(column);
     const bool bytes = to != nullptr && to->kind == CellKind::kBytes;
     encoding = bytes ? Conversion::kBase64 : Conversion::kNone;
   }
-  return IsKept(shape_.keep, evaluator_.type(), std::string_view(text_).substr(at), encoding);
+  return IsKept(shape.keep, evaluator_.type(), std::string_view(text_).substr(at), encoding);
 }
 
-std::string BatchRows::KeyOf(const Row& row) const {
-  std::string key;
-  for (const std::size_t column : shape_.key) {
+std::string BatchRows::KeyOf(const Table& table, const Row& row) const {
+  std::string key = std::to_string(&table - tables_.data()) + ' ';
+  for (const std::size_t column : table.effect->shape.key) {
     const Span& cell = cells_[row.first_cell + column];
     key += std::to_string(cell.size) + ' ';
     key += View(cell);
@@ -72,75 +123,78 @@ std::string BatchRows::KeyOf(const Row& row) const {
   return key;
 }
 
-bool BatchRows::ComesFirst(std::size_t first_row) {
+bool BatchRows::ComesFirst() {
   own_keys_.clear();
-  if (!may_omit_ || (!shape_.updates() && !shape_.deletes())) return true;
-  for (std::size_t row = first_row; row < rows_.size(); ++row) {
-    std::string key = KeyOf(rows_[row]);
-    const bool first = !keys_.contains(key) && !own_keys_.contains(key);
-    if (!first && rows_[row].omits) return false;
-    own_keys_.insert(std::move(key));
+  if (!may_omit_) return true;
+  for (const Table& table : tables_) {
+    const RowShape& shape = table.effect->shape;
+    if (!table.may_omit || (!shape.updates() && !shape.deletes())) continue;
+    for (std::size_t row = table.begun; row < table.rows.size(); ++row) {
+      std::string key = KeyOf(table, table.rows[row]);
+      const bool first = !keys_.contains(key) && !own_keys_.contains(key);
+      if (!first && table.rows[row].omits) return false;
+      own_keys_.insert(std::move(key));
+    }
   }
   return true;
 }
 
-std::string BatchRows::About(std::size_t column, std::string_view type,
-                             std::string_view what) const {
-  return OneLine(fmt::format("{}: {}", Cell(column, type), what), 1000);
+std::string TableRows::About(std::size_t record, std::size_t row, std::size_t column,
+                             std::string_view type, std::string_view what) const {
+  return OneLine(
+      fmt::format("{}: {}", batch_->Cell(*table_, at(record, row).element, column, type), what),
+      1000);
 }
 
-std::string BatchRows::Cell(std::size_t column, std::string_view type) const {
-  const Column& from = shape_.columns[column];
-  return fmt::format("{} {}{}{}{} from {}", shape_.statement ? "argument" : "column", from.name,
-                     type.empty() ? "" : " (", type, type.empty() ? "" : ")",
-                     from.selector.InWords());
+std::string BatchRows::Where(const Table& table, std::optional<std::size_t> element) {
+  std::string where = table.effect->name;
+  if (table.effect->effect.route) where += table.name + ": ";
+  if (element) where += fmt::format("element {}: ", *element);
+  return where;
 }
 
-tl::expected<void, std::string> BatchRows::EvaluateRow(const WriteItem& item,
-                                                       const ItemValue& value) {
-  const bool null = !value && !shape_.takes_null;
-  if (null && shape_.on_null_value == OnNull::kSkip) return {};
-  if (null && shape_.on_null_value == OnNull::kBad) {
-    return tl::unexpected<std::string>(
-        item.values == nullptr ? "the value is null (see on_null_value)"
-                               : "the handler's answer is null or has no body (see on_null_value)");
-  }
-  evaluator_.Begin(ContextOf(item, worker_, value));
-  rows_.push_back({.first_cell = cells_.size(), .deletes = null});
-  for (std::size_t column = 0; column < shape_.columns.size(); ++column) {
-    const bool key = (null || shape_.updates()) && shape_.IsKey(column);
-    if (null && !key && shape_.fence != column) {
-      cells_.push_back({.at = text_.size(), .size = 0, .null = true});
-      continue;
-    }
-    if (auto done = EvaluateCell(column, key); !done) return done;
-  }
-  return {};
+std::string BatchRows::Cell(const Table& table, std::optional<std::size_t> element,
+                            std::size_t column, std::string_view type) const {
+  const RowShape& shape = table.effect->shape;
+  const Column& from = shape.columns[column];
+  return fmt::format("{}{} {}{}{}{} from {}", Where(table, element),
+                     shape.statement ? "argument" : "column", from.name, type.empty() ? "" : " (",
+                     type, type.empty() ? "" : ")", from.selector.InWords());
 }
 
 void BatchRows::Clear() {
   text_.clear();
   cells_.clear();
-  rows_.clear();
+  for (Table& table : tables_) {
+    table.rows.clear();
+    table.one_row_each = true;
+  }
+  extents_.clear();
   records_.clear();
   keys_.clear();
+  chains_.clear();
   filled_.clear();
   bytes_ = 0;
-  one_row_each_ = true;
 }
 
-bool BatchRows::AddRecord(const WriteItem& item, std::size_t index, std::size_t first_row,
-                          std::size_t begin) {
-  const std::size_t rows = rows_.size() - first_row;
-  if (rows != 1 || rows_[first_row].deletes || rows_[first_row].omits) one_row_each_ = false;
+bool BatchRows::AddRecord(const WriteItem& item, std::size_t index, std::size_t begin) {
+  const std::size_t extents = extents_.size();
+  std::size_t all = 0;
+  for (Table& table : tables_) {
+    const std::size_t rows = table.rows.size() - table.begun;
+    extents_.push_back({.first_row = table.begun, .rows = rows});
+    all += rows;
+    if (rows != 1 || table.rows[table.begun].deletes || table.rows[table.begun].omits) {
+      table.one_row_each = false;
+    }
+  }
   const std::size_t source = text_.size();
   text_ += SourceText(*item.where, item.record->offset);
   records_.push_back(
       {.item = &item,
        .index = index,
-       .first_row = first_row,
-       .rows = rows,
-       .bytes = text_.size() - begin + item.record_id.size() + 64 * std::max<std::size_t>(rows, 1),
+       .extents = extents,
+       .bytes = text_.size() - begin + item.record_id.size() + 64 * std::max<std::size_t>(all, 1),
        .source = {.at = source, .size = text_.size() - source, .null = false}});
   bytes_ += records_.back().bytes;
   if (bytes_ <= kMostBytes || records_.size() == 1) {
@@ -153,7 +207,8 @@ bool BatchRows::AddRecord(const WriteItem& item, std::size_t index, std::size_t 
 
 tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& items,
                                                 std::vector<WriteOutcome>& outcomes,
-                                                CellTypes* types, Refused refused) {
+                                                std::span<CellTypes* const> types,
+                                                Refused refused) {
   FENCEPOST_CHECK(items.size() == outcomes.size(), "one outcome an item");
   Clear();
   types_ = types;
@@ -174,15 +229,21 @@ tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& it
       outcomes[end].result = WriteResult::kNotWritten;
       continue;
     }
-    const std::size_t begin = text_.size();
-    const std::size_t first_row = rows_.size();
+    const std::size_t begin = begin_ = text_.size();
+    if (one_a_chain_ && item.chain != 0 && !chains_.insert(item.chain).second) break;
+    std::size_t rows = 0;
+    for (Table& table : tables_) table.begun = table.rows.size();
     if (apart) refused_.reset();
     const bool refused_before = refused_.has_value();
     tl::expected<void, std::string> done;
-    if (item.dead_letter == nullptr) {
-      done = ForEachValue(item, [&](const ItemValue& value) { return EvaluateRow(item, value); });
+    if (item.dead_letter == nullptr) done = EvaluateItem(item);
+    element_.reset();
+    for (const Table& table : tables_) rows += table.rows.size() - table.begun;
+    if (done && bounded_ && rows > kMostRows) {
+      done = tl::unexpected(
+          fmt::format("it makes {} rows, and a record may make {}", rows, kMostRows));
     }
-    const bool first = !done || ComesFirst(first_row);
+    const bool first = !done || ComesFirst();
     if (!first && !records_.empty()) {
       if (!refused_before) refused_.reset();  // it was about this one
       break;
@@ -196,11 +257,11 @@ tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& it
       bad = true;
     } else if (apart && refused_) {
       refuse(*std::exchange(refused_, std::nullopt), DeadLetterReason::kOutput);
-    } else if (!AddRecord(item, end, first_row, begin)) {
+    } else if (!AddRecord(item, end, begin)) {
       break;
     }
   }
-  types_ = nullptr;
+  types_ = {};
   const bool none = !apart && (bad || refused_);
   if (none) Clear();
   for (std::size_t i = none ? 0 : end; i < items.size(); ++i) {
@@ -240,9 +301,15 @@ std::vector<std::size_t> BatchRows::Quoted(std::string_view text) const {
   std::size_t most = 1;
   for (const Entry& record : records_) {
     std::size_t count = 0;
-    const std::size_t first = record.rows == 0 ? 0 : rows_[record.first_row].first_cell;
-    for (std::size_t cell = first; cell < first + record.rows * columns(); ++cell) {
-      count += !cells_[cell].null && quotes(View(cells_[cell])) ? 1 : 0;
+    for (std::size_t table = 0; table < tables_.size(); ++table) {
+      const auto [first_row, rows] = extents_[record.extents + table];
+      const std::size_t columns = tables_[table].effect->shape.columns.size();
+      for (std::size_t row = 0; row < rows; ++row) {
+        const std::size_t begin = tables_[table].rows[first_row + row].first_cell;
+        for (std::size_t cell = begin; cell < begin + columns; ++cell) {
+          count += !cells_[cell].null && quotes(View(cells_[cell])) ? 1 : 0;
+        }
+      }
     }
     if (count < most) continue;
     if (count > most) found.clear();
@@ -253,27 +320,43 @@ std::vector<std::size_t> BatchRows::Quoted(std::string_view text) const {
 }
 
 void BatchRows::Sort() {
-  if (!shape_.ordered()) {
+  if (!ordered_) {
     std::ranges::sort(records_, {}, [](const Entry& entry) { return entry.item->record_id; });
   }
   by_id_.resize(records_.size());
   std::iota(by_id_.begin(), by_id_.end(), 0);
   const auto id = [this](std::size_t record) { return item(record).record_id; };
-  if (shape_.ordered()) std::ranges::sort(by_id_, {}, id);
+  if (ordered_) std::ranges::sort(by_id_, {}, id);
   const auto twice = std::ranges::adjacent_find(by_id_, {}, id);
   FENCEPOST_CHECK(twice == by_id_.end(), id(*twice));
 }
 
-std::optional<std::string_view> BatchRows::cell(std::size_t record, std::size_t column,
+std::optional<std::string_view> TableRows::cell(std::size_t record, std::size_t column,
                                                 std::size_t row) const {
-  const Span& span = cells_[rows_[records_[record].first_row + row].first_cell + column];
+  const BatchRows::Span& span = batch_->cells_[at(record, row).first_cell + column];
   if (span.null) return std::nullopt;
-  return View(span);
+  return batch_->View(span);
+}
+
+bool TableRows::any() const {
+  for (std::size_t record = 0; record < batch_->size(); ++record) {
+    if (rows(record) > 0) return true;
+  }
+  return false;
+}
+
+std::size_t BatchRows::rows(std::size_t record) const {
+  std::size_t rows = 0;
+  for (std::size_t table = 0; table < tables_.size(); ++table) rows += ExtentOf(record, table).rows;
+  return rows;
 }
 
 bool BatchRows::takes_rows(std::size_t record) const {
-  for (std::size_t row = 0; row < rows(record); ++row) {
-    if (!deletes(record, row)) return true;
+  for (std::size_t table = 0; table < tables_.size(); ++table) {
+    const auto [first, rows] = ExtentOf(record, table);
+    for (std::size_t row = first; row < first + rows; ++row) {
+      if (!tables_[table].rows[row].deletes) return true;
+    }
   }
   return false;
 }

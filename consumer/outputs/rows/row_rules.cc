@@ -125,9 +125,66 @@ RowShape ShapeOfStatement(const std::vector<Selector>& args) {
   return shape;
 }
 
+namespace {
+
+// What the rows of one effect may go into.
+std::vector<std::string> TablesOf(const Effect& effect) {
+  if (!effect.route) return {effect.table};
+  std::vector<std::string> tables;
+  const auto add = [&](const std::string& name) {
+    if (std::ranges::find(tables, name) == tables.end()) tables.push_back(name);
+  };
+  for (const auto& [found, name] : effect.route->of) add(name);
+  if (effect.route->otherwise == Route::Otherwise::kName) add(effect.route->name);
+  return tables;
+}
+
+std::string NameOf(const Effect& effect, std::size_t place) {
+  const std::string what = !effect.statement.empty() ? "statement"
+                           : effect.route            ? "table by " + effect.route->by.Text()
+                                                     : effect.table;
+  return fmt::format("effect {} ({}): ", place + 1, what);
+}
+
+tl::expected<RowShape, RowProblem> ShapeOf(const Effect& effect) {
+  if (!effect.statement.empty()) return ShapeOfStatement(effect.args);
+  if (effect.each && effect.rules.on_null_value == OnNull::kDelete) {
+    return tl::unexpected(
+        RowProblem{"on_null_value: delete with each: a tombstone has no elements",
+                   "let the database delete them with the row that they belong to (ON DELETE "
+                   "CASCADE)"});
+  }
+  return ShapeOfRows(effect.columns, effect.rules);
+}
+
+}  // namespace
+
+tl::expected<EffectShapes, RowProblem> ShapesOf(std::vector<Effect> effects) {
+  EffectShapes shapes;
+  const bool several = effects.size() > 1;
+  for (Effect& effect : effects) {
+    const std::string name = several ? NameOf(effect, shapes.size()) : "";
+    auto shape = ShapeOf(effect);
+    if (!shape) {
+      if (several) shape.error().what = name + shape.error().what;
+      return tl::unexpected(std::move(shape.error()));
+    }
+    shapes.push_back({.shape = std::move(*shape),
+                      .tables = TablesOf(effect),
+                      .effect = std::move(effect),
+                      .name = name});
+  }
+  return shapes;
+}
+
+EffectShapes OneShape(RowShape shape) {
+  return {{.shape = std::move(shape), .tables = {""}, .effect = {}}};
+}
+
 bool IsNumber(const Selector& selector) {
-  return selector.kind == Kind::kOffset || selector.kind == Kind::kPartition ||
-         selector.kind == Kind::kTimestamp || selector.kind == Kind::kToken;
+  return selector.kind == Kind::kIndex || selector.kind == Kind::kOffset ||
+         selector.kind == Kind::kPartition || selector.kind == Kind::kTimestamp ||
+         selector.kind == Kind::kToken;
 }
 
 }  // namespace fencepost::consumer

@@ -42,11 +42,24 @@ struct RowProblem {
   std::string what, hint;
 };
 
+// An effect: the shape of its rows, and the tables that they may go into.
+struct EffectShape {
+  RowShape shape;
+  std::vector<std::string> tables;  // of a statement one without a name
+  Effect effect;
+  // "effect 2 (order_lines): ", where there are several; else empty.
+  std::string name{};
+};
+using EffectShapes = std::vector<EffectShape>;
+
 // on_null_value: bad leaves a tombstone to the selectors where a column is `value?`, which says
 // that null is fine there.
 tl::expected<RowShape, RowProblem> ShapeOfRows(const std::vector<Column>& columns,
                                                const RowRules& rules);
 RowShape ShapeOfStatement(const std::vector<Selector>& args);
+tl::expected<EffectShapes, RowProblem> ShapesOf(std::vector<Effect> effects);
+// Of one table without a name.
+EffectShapes OneShape(RowShape shape);
 
 // Its text is that of a number, whatever the record.
 bool IsNumber(const Selector& selector);

@@ -20,24 +20,24 @@ std::string InsertOnce() {
 
 // The statements on the table of effects: parameters ?1… are the shape's columns, whose affinity
 // holds for what they are compared with.
-RowSql SqlOf(const SqliteTarget& target, const RowShape& shape,
+RowSql SqlOf(const SqliteTable& table, const RowShape& shape,
              const std::vector<bool>& omitted = {}) {
-  RowSql sql{.shape = shape, .table = target.table, .cell = [](std::size_t column) {
+  RowSql sql{.shape = shape, .table = table.name, .cell = [](std::size_t column) {
                return fmt::format("?{}", column + 1);
              }};
   if (!omitted.empty()) sql.omits = [omitted](std::size_t column) { return omitted[column]; };
   return sql;
 }
 
-std::string InsertSql(const SqliteTarget& target, const RowShape& shape,
+std::string InsertSql(const SqliteTable& table, const RowShape& shape,
                       const std::vector<bool>& omitted = {}) {
-  const RowSql sql = SqlOf(target, shape, omitted);
+  const RowSql sql = SqlOf(table, shape, omitted);
   const std::string names = sql.Names();
   if (names.empty()) {  // no upsert is written with it, and no key is left out of one
     return fmt::format("INSERT{} INTO {} DEFAULT VALUES",
-                       shape.on_conflict == OnConflict::kIgnore ? " OR IGNORE" : "", target.table);
+                       shape.on_conflict == OnConflict::kIgnore ? " OR IGNORE" : "", table.name);
   }
-  return fmt::format("INSERT INTO {} AS t ({}) VALUES ({}){}", target.table, names, sql.Values(),
+  return fmt::format("INSERT INTO {} AS t ({}) VALUES ({}){}", table.name, names, sql.Values(),
                      OnConflictSql(shape));
 }
 
@@ -64,7 +64,7 @@ OutputError SqliteOutput::Refused(const SqliteFailure& failure) const {
 
 void SqliteOutput::Disconnect() {
   for (SqliteStatement& statement : statements_) statement.reset();
-  partial_.clear();
+  effects_of_.clear();
   connection_.Close();
 }
 
@@ -74,9 +74,15 @@ SqliteOutput::Answer<void> SqliteOutput::Connect() {
     return tl::unexpected(Refused({SQLITE_INTERRUPT, "interrupted for shutdown"}));
   }
   if (auto opened = connection_.Open(); !opened) return tl::unexpected(Refused(opened.error()));
-  auto target = LearnTarget(connection_, options_, *shape_, AskedOf(file_.has_value()));
+  auto target = LearnTarget(connection_, options_, *effects_, AskedOf(file_.has_value()));
   if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
+  cells_.clear();
+  types_.clear();
+  for (std::size_t table = 0; table < target_.tables.size(); ++table) {
+    cells_.emplace_back(target_.tables[table], rows_.of(table).shape());
+  }
+  for (SqliteCells& cells : cells_) types_.push_back(&cells);
   if (auto prepared = PrepareStatements(); !prepared) return prepared;
   const HeldFile& file = connection_.file();
   const bool same = file_ && file_->id() == file.id();
@@ -86,20 +92,29 @@ SqliteOutput::Answer<void> SqliteOutput::Connect() {
 }
 
 SqliteOutput::Answer<void> SqliteOutput::PrepareStatements() {
-  Texts sql;
-  const RowSql effects = SqlOf(target_, *shape_);
-  sql[kInsertEffect] = InsertSql(target_, *shape_);
-  if (shape_->updates() && shape_->MayOmit()) sql[kFindEffect] = effects.Find();
-  if (shape_->fence) sql[kFindNewer] = effects.FindNewer();
-  if (shape_->deletes()) sql[kDeleteEffect] = effects.Delete();
-  LedgerStatements(terms_.by_position, sql);
-  for (std::size_t i = 0; i < kStatements; ++i) {
-    if (sql.at(i).empty()) continue;
-    auto statement = connection_.Prepare(sql.at(i));
+  const auto prepare = [&](const std::string& sql, SqliteStatement& as) -> Answer<void> {
+    if (sql.empty()) return {};
+    auto statement = connection_.Prepare(sql);
     if (!statement) return tl::unexpected(Refused(statement.error()));
-    statements_.at(i) = std::move(*statement);
+    as = std::move(*statement);
+    return {};
+  };
+  Answer<void> done;
+  for (std::size_t place = 0; place < target_.tables.size() && done; ++place) {
+    const RowShape& shape = rows_.of(place).shape();
+    const RowSql sql = SqlOf(target_.tables[place], shape);
+    EffectStatements& of = effects_of_.emplace_back();
+    done = prepare(InsertSql(target_.tables[place], shape), of.insert);
+    if (done && shape.updates() && shape.MayOmit()) done = prepare(sql.Find(), of.find);
+    if (done && shape.fence) done = prepare(sql.FindNewer(), of.find_newer);
+    if (done && shape.deletes()) done = prepare(sql.Delete(), of.remove);
   }
-  return {};
+  Texts ledger;
+  LedgerStatements(terms_.by_position, ledger);
+  for (std::size_t i = 0; i < kStatements && done; ++i) {
+    done = prepare(ledger.at(i), statements_.at(i));
+  }
+  return done;
 }
 
 sqlite3_stmt* SqliteOutput::Bound(Statement statement,
@@ -162,16 +177,19 @@ void SqliteOutput::RollBack() {
 constexpr std::size_t kMostPartial = 200;
 
 SqliteOutput::Answer<sqlite3_stmt*> SqliteOutput::Partial(Change change, const Row& row) {
+  const TableRows rows = rows_.of(row.table);
+  const SqliteTable& table = target_.tables[row.table];
   std::vector<bool> omitted;
-  for (std::size_t column = 0; column < rows_.columns(); ++column) {
-    omitted.push_back(rows_.omits(row.record, column, row.row));
+  for (std::size_t column = 0; column < rows.columns(); ++column) {
+    omitted.push_back(rows.omits(row.record, column, row.row));
   }
-  if (partial_.size() > kMostPartial) partial_.clear();
-  SqliteStatement& statement = partial_[{change, omitted}];
+  auto& partial = effects_of_[row.table].partial;
+  if (partial.size() > kMostPartial) partial.clear();
+  SqliteStatement& statement = partial[{change, omitted}];
   if (statement == nullptr) {
     auto made =
-        connection_.Prepare(change == Change::kUpdate ? SqlOf(target_, *shape_, omitted).Update()
-                                                      : InsertSql(target_, *shape_, omitted));
+        connection_.Prepare(change == Change::kUpdate ? SqlOf(table, rows.shape(), omitted).Update()
+                                                      : InsertSql(table, rows.shape(), omitted));
     if (!made) return tl::unexpected(Refused(made.error()));
     statement = std::move(*made);
   }
@@ -180,10 +198,11 @@ SqliteOutput::Answer<sqlite3_stmt*> SqliteOutput::Partial(Change change, const R
 
 SqliteOutput::Answer<std::size_t> SqliteOutput::ChangeRows(Change change, const Rows& rows) {
   const Row& row = rows.front();
-  Answer<sqlite3_stmt*> statement = Bound(kInsertEffect, {});
+  const EffectStatements& of = effects_of_[row.table];
+  Answer<sqlite3_stmt*> statement = of.insert.get();
   if (change == Change::kDelete) {
-    statement = Bound(kDeleteEffect, {});
-  } else if (rows_.omits_any(row.record, row.row)) {
+    statement = of.remove.get();
+  } else if (rows_.of(row.table).omits_any(row.record, row.row)) {
     statement = Partial(change, row);
   }
   if (!statement) return tl::unexpected(statement.error());
@@ -193,8 +212,7 @@ SqliteOutput::Answer<std::size_t> SqliteOutput::ChangeRows(Change change, const 
   });
 }
 
-SqliteOutput::Answer<bool> SqliteOutput::Finds(Statement statement, const Row& row) {
-  sqlite3_stmt* find = Bound(statement, {});
+SqliteOutput::Answer<bool> SqliteOutput::Finds(sqlite3_stmt* find, const Row& row) {
   BindCells(find, row, true);
   auto found = Step(find);
   sqlite3_reset(find);
@@ -204,7 +222,7 @@ SqliteOutput::Answer<bool> SqliteOutput::Finds(Statement statement, const Row& r
 SqliteOutput::Answer<SqliteOutput::Rows> SqliteOutput::FindNewer(const Rows& rows) {
   Rows newer;
   for (const Row& row : rows) {
-    const auto found = Finds(kFindNewer, row);
+    const auto found = Finds(effects_of_[row.table].find_newer.get(), row);
     if (!found) return tl::unexpected(found.error());
     if (*found) newer.push_back(row);
   }
@@ -213,15 +231,17 @@ SqliteOutput::Answer<SqliteOutput::Rows> SqliteOutput::FindNewer(const Rows& row
 
 // The parameters of all statements; a deletion uses those of key and fence.
 void SqliteOutput::BindCells(sqlite3_stmt* statement, const Row& row, bool key_alone) {
-  for (std::size_t column = 0; column < rows_.columns(); ++column) {
-    if (key_alone && !shape_->IsKey(column) && shape_->fence != column) continue;
+  const TableRows rows = rows_.of(row.table);
+  const std::vector<CellType>& cells = target_.tables[row.table].cells;
+  for (std::size_t column = 0; column < rows.columns(); ++column) {
+    if (key_alone && !rows.shape().IsKey(column) && rows.shape().fence != column) continue;
     const int at = static_cast<int>(column) + 1;
-    const auto cell = rows_.cell(row.record, column, row.row);
+    const auto cell = rows.cell(row.record, column, row.row);
     if (!cell) {
       sqlite3_bind_null(statement, at);
-    } else if (target_.cells[column].kind == CellKind::kBytes) {
+    } else if (cells[column].kind == CellKind::kBytes) {
       sqlite3_bind_blob64(statement, at, cell->data(), cell->size(), SQLITE_STATIC);
-    } else if (const auto real = DoubleOf(target_.cells[column], *cell)) {
+    } else if (const auto real = DoubleOf(cells[column], *cell)) {
       sqlite3_bind_double(statement, at, *real);
     } else {  // the column's affinity makes it a number where it is one
       sqlite3_bind_text64(statement, at, cell->data(), cell->size(), SQLITE_STATIC, SQLITE_UTF8);

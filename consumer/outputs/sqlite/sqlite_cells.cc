@@ -80,22 +80,22 @@ static bool IsNumberOfSqlite(std::string_view text) {
 tl::expected<void, std::string> SqliteCells::Convert(std::size_t column,
                                                      std::optional<JsonType> type,
                                                      std::string& text, std::size_t at) {
-  const CellType& to = target_.cells[column];
+  const CellType& to = table_->cells[column];
   // Of a type that says nothing SQLite makes a number of each text that looks like one.
   CellType number = to;
   number.kind = CellKind::kFloat;
   number.also_64 = true;
   if (to.kind != CellKind::kOther) {
-    auto made = MakeCell(to, shape_.columns[column], type, text, at);
+    auto made = MakeCell(to, shape_->columns[column], type, text, at);
     const bool is =
         made && to.kind == CellKind::kJson && IsNumberOfSqlite(std::string_view(text).substr(at));
     if (!is) return made;
-    return MakeCell(number, shape_.columns[column], JsonType::kNumber, text, at);
+    return MakeCell(number, shape_->columns[column], JsonType::kNumber, text, at);
   }
-  const bool is_number = type == JsonType::kNumber || IsNumber(shape_.columns[column].selector);
-  if (is_number) return MakeCell(number, shape_.columns[column], type, text, at);
+  const bool is_number = type == JsonType::kNumber || IsNumber(shape_->columns[column].selector);
+  if (is_number) return MakeCell(number, shape_->columns[column], type, text, at);
   if (type == JsonType::kBoolean || !IsNumberOfSqlite(std::string_view(text).substr(at))) {
-    return MakeCell(to, shape_.columns[column], type, text, at);
+    return MakeCell(to, shape_->columns[column], type, text, at);
   }
   return tl::unexpected<std::string>(
       "is a text that SQLite makes a number of in a column of this type: declare it TEXT");

@@ -19,18 +19,22 @@
 
 namespace fencepost::consumer {
 
-struct SqliteTarget {
-  std::string table;               // quoted
+struct SqliteTable {
+  std::string name;                // quoted
   std::vector<CellType> cells;     // by the shape's columns
   std::vector<std::string> types;  // likewise, as people read them
-  std::vector<std::string> advice{};
 };
 
-// Checks table, columns, what the rules ask, and ledger before the first record, and creates the
+struct SqliteTarget {
+  std::vector<SqliteTable> tables;  // in the order of the effects
+  std::vector<std::string> advice;
+};
+
+// Checks tables, columns, what the rules ask, and ledger before the first record, and creates the
 // ledger where it is missing and may be created.
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
                                                     const SqliteOptions& options,
-                                                    const RowShape& shape,
+                                                    const EffectShapes& effects,
                                                     const LedgerTerms& terms);
 
 // What a column of this declared type (in upper case) takes. Text and numbers are what its affinity
@@ -40,19 +44,19 @@ CellType SqliteCellType(std::string_view type, bool strict);
 // What the columns take: cell_types.h.
 class SqliteCells final : public CellTypes {
  public:
-  SqliteCells(const SqliteTarget& target, const RowShape& shape) : target_(target), shape_(shape) {}
+  SqliteCells(const SqliteTable& table, const RowShape& shape) : table_(&table), shape_(&shape) {}
   [[nodiscard]] std::string_view Name(std::size_t column) const override {
-    return target_.types[column];
+    return table_->types[column];
   }
   [[nodiscard]] const CellType* Type(std::size_t column) const override {
-    return &target_.cells[column];
+    return &table_->cells[column];
   }
   tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
                                           std::string& text, std::size_t at) override;
 
  private:
-  const SqliteTarget& target_;
-  const RowShape& shape_;
+  const SqliteTable* table_;
+  const RowShape* shape_;
 };
 
 class SqliteOutput final : public StepwiseOutput {
@@ -60,11 +64,10 @@ class SqliteOutput final : public StepwiseOutput {
   SqliteOutput(const SqliteOptions& options, std::string pipeline, std::string worker,
                OutputTerms terms)
       : StepwiseOutput(std::move(pipeline), std::move(worker), std::move(terms),
-                       options.max_records, ShapeOfRows(options.columns, options.rules)),
+                       options.max_records, ShapesOf(EffectsOf(options))),
         options_(options),
         connection_(options.path),
-        prune_clock_(clock_()),
-        cells_(target_, rows_.shape()) {}
+        prune_clock_(clock_()) {}
   ~SqliteOutput() override { Disconnect(); }
 
   [[nodiscard]] std::vector<std::string> Advice() const override { return target_.advice; }
@@ -78,14 +81,16 @@ class SqliteOutput final : public StepwiseOutput {
   [[nodiscard]] bool Connected() const override {
     return connection_.open() && !connection_.interrupted() && !connection_.Moved();
   }
-  CellTypes* Cells() override { return &cells_; }
+  std::span<CellTypes* const> Cells() override { return types_; }
 
   Answer<void> Begin() override;
   Answer<void> Commit() override;
   Answer<void> Execute(const char* sql) override { return Exec(sql); }
   void RollBack() override;
   Answer<std::size_t> ChangeRows(Change change, const Rows& rows) override;
-  Answer<bool> FindsRow(const Row& row) override { return Finds(kFindEffect, row); }
+  Answer<bool> FindsRow(const Row& row) override {
+    return Finds(effects_of_[row.table].find.get(), row);
+  }
   Answer<Rows> FindNewer(const Rows& rows) override;
   Rows RefusedOf(const Rows& rows) override { return rows; }
   // The statement for a row that leaves columns out.
@@ -112,11 +117,13 @@ class SqliteOutput final : public StepwiseOutput {
 
   // UTC with milliseconds: in the order of time as text, too.
   static std::string Timestamp(std::chrono::system_clock::time_point at);
+  // Of one table.
+  struct EffectStatements {
+    SqliteStatement insert, remove, find, find_newer;
+    // Of rows that leave columns out, by which those are.
+    std::map<std::pair<Change, std::vector<bool>>, SqliteStatement> partial;
+  };
   enum Statement : std::size_t {
-    kInsertEffect,
-    kDeleteEffect,
-    kFindEffect,
-    kFindNewer,
     kFindId,
     kInsertId,
     kDeleteId,
@@ -133,7 +140,7 @@ class SqliteOutput final : public StepwiseOutput {
   static void LedgerStatements(bool by_position, Texts& sql);
   Answer<void> PrepareStatements();
   // Whether this SELECT by key finds the table's row.
-  Answer<bool> Finds(Statement statement, const Row& row);
+  Answer<bool> Finds(sqlite3_stmt* find, const Row& row);
   // These parameters, from the first on; not copied.
   sqlite3_stmt* Bound(Statement statement, std::initializer_list<std::string_view> texts);
   // true: a row is there.
@@ -150,10 +157,10 @@ class SqliteOutput final : public StepwiseOutput {
   const PruneClock prune_clock_;
   std::optional<HeldFile> file_;  // the one that was prepared last
   SqliteTarget target_;
-  SqliteCells cells_;
+  std::vector<SqliteCells> cells_;            // by table
+  std::vector<CellTypes*> types_;             // the same
+  std::vector<EffectStatements> effects_of_;  // by table
   std::array<SqliteStatement, kStatements> statements_;
-  // Of rows that leave columns out, by which those are.
-  std::map<std::pair<Change, std::vector<bool>>, SqliteStatement> partial_;
 };
 
 }  // namespace fencepost::consumer

@@ -1,4 +1,4 @@
-// What is in the SQLite file: the table of effects, and the ledger.
+// What is in the SQLite file: the tables of effects, and the ledger.
 #include <algorithm>
 #include <cctype>
 #include <optional>
@@ -39,9 +39,9 @@ class SqliteCatalogue final : public Catalogue {
   SqliteCatalogue(SqliteConnection& connection, const SqliteOptions& options)
       : connection_(connection), options_(options) {}
 
-  Facts ReadTable(const Name& name) override {
-    target_.table = QuoteIdentifier(name.front());
-    if (name.size() > 1) target_.table.append(".").append(QuoteIdentifier(name.back()));
+  Facts ReadTable(const Name& name, const RowShape& /*shape*/) override {
+    table_ = QuoteIdentifier(name.front());
+    if (name.size() > 1) table_.append(".").append(QuoteIdentifier(name.back()));
     auto facts =
         Told(Read(name.size() > 1 ? name.front() : "main", name.back(), TableInWords(name)));
     if (!facts || !*facts) return facts;
@@ -75,13 +75,14 @@ class SqliteCatalogue final : public Catalogue {
     return Told(connection_.Step(row->get()));
   }
 
-  SqliteTarget Target(const std::vector<std::size_t>& places) {
-    for (const std::size_t place : places) {
-      target_.cells.push_back(columns_[place].cell);
-      target_.types.push_back(columns_[place].type);
+  void TakeTable(const std::vector<std::size_t>& columns) override {
+    SqliteTable& table = tables.emplace_back(SqliteTable{.name = table_, .cells = {}, .types = {}});
+    for (const std::size_t place : columns) {
+      table.cells.push_back(columns_[place].cell);
+      table.types.push_back(columns_[place].type);
     }
-    return std::move(target_);
   }
+  std::vector<SqliteTable> tables;
 
  private:
   template <typename T>
@@ -161,24 +162,22 @@ class SqliteCatalogue final : public Catalogue {
 
   SqliteConnection& connection_;
   const SqliteOptions& options_;
-  SqliteTarget target_;
-  std::vector<ColumnFacts> columns_;
+  std::string table_;                 // the one that was read last, quoted
+  std::vector<ColumnFacts> columns_;  // likewise
 };
 
 }  // namespace
 
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
                                                     const SqliteOptions& options,
-                                                    const RowShape& shape,
+                                                    const EffectShapes& effects,
                                                     const LedgerTerms& terms) {
   SqliteCatalogue catalogue(connection, options);
-  const auto places =
-      LearnTables(catalogue, options.table, shape, terms,
+  const auto learnt =
+      LearnTables(catalogue, effects, terms,
                   {.output = "output.sqlite", .where = options.path, .ledger_file = ""});
-  if (!places) return tl::unexpected(places.error());
-  SqliteTarget target = catalogue.Target(*places);
-  target.advice = std::move(catalogue.advice);
-  return target;
+  if (!learnt) return tl::unexpected(learnt.error());
+  return SqliteTarget{.tables = std::move(catalogue.tables), .advice = std::move(catalogue.advice)};
 }
 
 }  // namespace fencepost::consumer

@@ -24,9 +24,10 @@ struct Opening {
   OutputTerms terms{};
   std::string worker = "worker-1";
   std::string table = "effects";
-  int port = 0;           // of a proxy before the server
-  std::string user{};     // empty: one who may do everything
-  std::string options{};  // PostgreSQL's: further text of the dsn
+  int port = 0;                   // of a proxy before the server
+  std::string user{};             // empty: one who may do everything
+  std::string options{};          // PostgreSQL's: further text of the dsn
+  std::vector<Effect> effects{};  // instead of table, columns and rules
 };
 
 // An empty database of its own, of one server a kind.
@@ -98,7 +99,8 @@ class Store {
       return MakePostgresOutput({.dsn = dsn + with.options,
                                  .table = with.table,
                                  .columns = std::move(with.columns),
-                                 .rules = std::move(with.rules)},
+                                 .rules = std::move(with.rules),
+                                 .effects = std::move(with.effects)},
                                 "orders", with.worker, std::move(with.terms));
     }
     if (kind_ == Kind::kMysql) {
@@ -108,12 +110,14 @@ class Store {
       options.table = with.table;
       options.columns = std::move(with.columns);
       options.rules = std::move(with.rules);
+      options.effects = std::move(with.effects);
       return MakeMysqlOutput(options, "orders", with.worker, std::move(with.terms));
     }
     return MakeSqliteOutput({.path = sqlite_path(),
                              .table = with.table,
                              .columns = std::move(with.columns),
-                             .rules = std::move(with.rules)},
+                             .rules = std::move(with.rules),
+                             .effects = std::move(with.effects)},
                             "orders", with.worker, std::move(with.terms));
   }
   [[nodiscard]] std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules,

@@ -127,6 +127,16 @@ const std::map<std::string, Expected>& ByExample() {
 )",
         {R"(shop.public.customers/0/0 -> customers {"id": "c-1", "name": "Ada", "email": null})",
          R"(shop.public.customers/0/1 -> customers deletes {"id": "c-1"})"}}},
+      {"orders-lines",
+       {R"({"value": {"id": 7, "customer": "c-1", "total": 30.50, "lines": [{"sku": "pen", )"
+        R"("price": 10}]}}
+{"value": {"id": 8, "customer": "c-2", "total": 1, "lines": [{}]}}
+)",
+        {R"(shop.orders/0/0 -> shop_orders {"id": 7, "customer": "c-1", "total": 30.50}, )"
+         R"(shop_order_lines {"order_id": 7, "line": 0, "sku": "pen", "price": 10})",
+         "shop.orders/0/1 -> dead letter in shop.orders.dead: bad_record: effect 2 "
+         "(shop_order_lines): element 0: column sku from json:/sku: "},
+        1}},
       {"enrich",
        {R"({"order_id": "o", "customer": "c-7", "lines": [{"sku": "nut", "cents": 3, "count": 9}]}
 {"order_id": "o-2", "customer": "c-7", "lines": []}

@@ -88,8 +88,8 @@ OutputItem ItemOf(const World& world, const consumer::BatchRows& rows, std::size
            .makes_rows = any,
            .letter = letter,
            .chain = item.chain,
-           .key = any ? std::string(*rows.cell(record, 0)) : "",
-           .fence = any ? std::stoll(std::string(*rows.cell(record, 1))) : 0},
+           .key = any ? std::string(*rows.of(0).cell(record, 0)) : "",
+           .fence = any ? std::stoll(std::string(*rows.of(0).cell(record, 1))) : 0},
           world.broker.SourceOf(*item.where, *item.record),
           item.record->epoch};
 }

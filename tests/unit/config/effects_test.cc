@@ -259,6 +259,67 @@ TEST(Output, OfADatabaseTakesAMaximumOfRecordsForItsTransactions) {
   EXPECT_EQ(flow("{sqlite: {path: a, table: b, columns: {v: value}, max_records: 10000}}"), 10000u);
 }
 
+TEST(Output, OfADatabaseTakesSeveralEffects) {
+  for (const char* head :
+       {"postgres:\n    host: db", "mysql:\n    host: db\n    user: u\n    database: d",
+        "sqlite:\n    path: o.db"}) {
+    const auto o = With(fmt::format(R"(
+output:
+  {}
+    effects:
+      - table: orders
+        on_conflict: update
+        key: [id]
+        columns: {{id: "json:/id", at: "json:/at?default"}}
+        convert: {{at: ms}}
+      - {{table: order_lines, each: "json:/lines", columns: {{order_id: record./id, no: index}}}}
+      - {{table: audit, when: '.total > 1000', columns: {{id: "json:/id"}}}}
+      - table: {{by: "json:/kind", of: {{a: events_a, b: events_b}}, otherwise: skip}}
+        when: [topic = orders]
+        columns: {{id: "json:/id"}}
+)",
+                                    head));
+    std::vector<consumer::Effect> effects;
+    std::visit(
+        [&](const auto& output) {
+          if constexpr (requires { output.effects; }) effects = EffectsOf(output);
+        },
+        o.output);
+    ASSERT_EQ(effects.size(), 4u) << head;
+    EXPECT_EQ(effects[0].table, "orders");
+    EXPECT_THAT(effects[0].rules.key, ElementsAre("id"));
+    EXPECT_EQ(effects[0].rules.on_conflict, consumer::OnConflict::kUpdate);
+    EXPECT_EQ(effects[0].columns[1].conversion, consumer::Conversion::kMillis);
+    EXPECT_THAT(Names(effects[1].columns), ElementsAre("order_id=record./id", "no=index"));
+    EXPECT_EQ(effects[1].each->Text(), "json:/lines");
+    EXPECT_EQ(effects[1].rules, consumer::RowRules());
+    EXPECT_EQ(effects[2].when.program, ".total > 1000");
+    EXPECT_FALSE(effects[2].route);
+    const consumer::Route& route = effects[3].route.value();
+    EXPECT_EQ(route.by.Text(), "json:/kind");
+    EXPECT_THAT(route.of, ElementsAre(Pair("a", "events_a"), Pair("b", "events_b")));
+    EXPECT_EQ(route.otherwise, consumer::Route::Otherwise::kSkip);
+    EXPECT_EQ(effects[3].when.all.size(), 1u);
+  }
+}
+
+TEST(Output, OfPostgresTakesStatementsAmongItsEffects) {
+  const auto o = With(R"yaml(
+output:
+  postgres:
+    host: db
+    effects:
+      - {table: orders, columns: {id: "json:/id"}}
+      - {statement: "select bump($1)", args: ["json:/customer"]}
+      - {table: {by: topic, of: {orders: a}, otherwise: rest}, columns: {id: "json:/id"}}
+)yaml");
+  const auto effects = EffectsOf(std::get<consumer::PostgresOptions>(o.output));
+  ASSERT_EQ(effects.size(), 3u);
+  EXPECT_EQ(effects[1].statement, "select bump($1)");
+  EXPECT_EQ(effects[1].args.front().Text(), "json:/customer");
+  EXPECT_EQ(effects[2].route.value().name, "rest");
+}
+
 TEST(Output, OfSqliteTakesTheSameRowRules) {
   const auto o = With(
       "output: {sqlite: {path: a, table: b, columns: {v: value, w: key}, on_conflict: ignore, "

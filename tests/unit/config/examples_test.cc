@@ -38,8 +38,9 @@ TEST(Examples, AreTheFilesAsTheyStand) {
     names.push_back(example.name);
     EXPECT_EQ(example.text, testing::ReadFile(PathOf(example))) << example.name;
   }
-  for (const char* name : {"orders", "orders-full", "payments", "enrich", "python", "cdc",
-                           "cdc-upsert", "charge.py", "test_charge.py", "test_payments.py"}) {
+  for (const char* name :
+       {"orders", "orders-full", "orders-lines", "payments", "enrich", "python", "cdc",
+        "cdc-upsert", "charge.py", "test_charge.py", "test_payments.py"}) {
     EXPECT_THAT(names, Contains(name));
   }
 }
@@ -63,15 +64,20 @@ TEST(Examples, HaveNamesOfTheirOwn) {
   EXPECT_THAT(Lines(CheckTogether(loaded)), IsEmpty());
 }
 
+// The section that a key is, that its list holds, or that it may be instead of a text.
+nlohmann::json SectionIn(const nlohmann::json& at) {
+  for (const auto& form : at.value("anyOf", nlohmann::json::array())) {
+    if (form.contains("properties")) return form;
+  }
+  return at.contains("items") ? at["items"] : at;
+}
+
 // The schema of a key, by its path; null where it has none.
 nlohmann::json SchemaOf(nlohmann::json at, std::string_view path) {
   while (!path.empty()) {
     const std::size_t dot = std::min(path.find('.'), path.size());
-    nlohmann::json section = at.contains("items") ? at["items"] : at;
-    for (const auto& form : at.value("anyOf", nlohmann::json::array())) {
-      if (form.contains("properties")) section = form;  // or a word
-    }
-    at = section.value("properties", nlohmann::json::object())
+    at = SectionIn(at)
+             .value("properties", nlohmann::json::object())
              .value(std::string(path.substr(0, dot)), nlohmann::json());
     path.remove_prefix(std::min(dot + 1, path.size()));
   }
@@ -95,8 +101,7 @@ TEST(JsonSchema, HoldsEveryKeyWithItsMeaningAndNoOthers) {
     if (!key.required) continue;
     const std::string_view parent = ParentOf(key.path);
     const auto* owner = parent.empty() ? nullptr : FindKey(parent);
-    const auto around = owner == nullptr ? schema : SchemaOf(schema, parent);
-    const auto& section = around.contains("items") ? around["items"] : around;
+    const auto section = SectionIn(owner == nullptr ? schema : SchemaOf(schema, parent));
     EXPECT_THAT(section["required"].get<std::vector<std::string>>(),
                 Contains(std::string(NameOf(key.path))));
   }

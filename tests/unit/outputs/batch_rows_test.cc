@@ -9,7 +9,7 @@ namespace fencepost::consumer {
 namespace {
 
 BatchRows Make(std::vector<Column> columns, const RowRules& rules) {
-  return {ShapeOfRows(columns, rules).value(), "w"};
+  return {OneShape(ShapeOfRows(columns, rules).value()), "w"};
 }
 
 TEST(BatchRows, KeepTheOrderOfTheRequestWhereARuleDependsOnIt) {
@@ -44,7 +44,7 @@ TEST(BatchRows, HoldTheFirstEightMebibytesOfARequestAndAtLeastOneRecord) {
                     {.id = "c", .value = large},
                     {.id = "b", .value = large},
                     {.id = "a", .value = "x"}};
-  BatchRows rows(Columns({{"body", "value"}}), "w");
+  BatchRows rows(OneShape({.columns = Columns({{"body", "value"}})}), "w");
   std::vector<WriteOutcome> outcomes(4);
   rows.Fill(batch.items(), outcomes);
   EXPECT_EQ(rows.size(), 2u);
@@ -60,20 +60,20 @@ TEST(BatchRows, HoldTheFirstEightMebibytesOfARequestAndAtLeastOneRecord) {
 TEST(BatchRows, HoldARowForEachValue) {
   const Batch batch{{.id = "b", .values = {{R"({"x":1})", R"({"x":2})"}}},
                     {.id = "a", .values = HandlerValues{}}};
-  BatchRows rows(Columns({{"x", "json:/x"}, {"id", "record_id"}}), "w");
+  BatchRows rows(OneShape({.columns = Columns({{"x", "json:/x"}, {"id", "record_id"}})}), "w");
   std::vector<WriteOutcome> outcomes(2);
   rows.Fill(batch.items(), outcomes);
   ASSERT_EQ(rows.size(), 2u);
-  EXPECT_FALSE(rows.one_row_each());
-  EXPECT_EQ(rows.rows(0), 0u);
-  ASSERT_EQ(rows.rows(1), 2u);
-  EXPECT_EQ(rows.cell(1, 0, 0), "1");
-  EXPECT_EQ(rows.cell(1, 0, 1), "2");
-  EXPECT_EQ(rows.cell(1, 1, 1), "b");
+  EXPECT_FALSE(rows.of(0).one_row_each());
+  EXPECT_EQ(rows.of(0).rows(0), 0u);
+  ASSERT_EQ(rows.of(0).rows(1), 2u);
+  EXPECT_EQ(rows.of(0).cell(1, 0, 0), "1");
+  EXPECT_EQ(rows.of(0).cell(1, 0, 1), "2");
+  EXPECT_EQ(rows.of(0).cell(1, 1, 1), "b");
   const Batch plain{{.id = "b", .value = R"({"x":1})"}};
   outcomes.resize(1);
   rows.Fill(plain.items(), outcomes);
-  EXPECT_TRUE(rows.one_row_each());
+  EXPECT_TRUE(rows.of(0).one_row_each());
 }
 
 TEST(BatchRows, ADeletionReadsKeyAndFenceAlone) {
@@ -87,10 +87,10 @@ TEST(BatchRows, ADeletionReadsKeyAndFenceAlone) {
   std::vector<WriteOutcome> outcomes(1);
   rows.Fill(batch.items(), outcomes);
   ASSERT_EQ(rows.size(), 1u);
-  EXPECT_TRUE(rows.deletes(0, 0));
-  EXPECT_EQ(rows.cell(0, 0), "k");
-  EXPECT_EQ(rows.cell(0, 1), std::nullopt);
-  EXPECT_EQ(rows.cell(0, 2), "7");
+  EXPECT_TRUE(rows.of(0).deletes(0, 0));
+  EXPECT_EQ(rows.of(0).cell(0, 0), "k");
+  EXPECT_EQ(rows.of(0).cell(0, 1), std::nullopt);
+  EXPECT_EQ(rows.of(0).cell(0, 2), "7");
   EXPECT_FALSE(rows.takes_rows(0));
   const Batch keyless{{.id = "2", .offset = 8, .tombstone = true}};
   rows.Fill(keyless.items(), outcomes);
@@ -116,8 +116,9 @@ TEST(BatchRows, ApartNameWhatTheTypesAndSelectorsRefuseAndHoldTheOthersButThoseB
                     {.id = "e", .value = R"({"v":2})"}};
   BatchRows rows = Make(Columns({{"v", "json:/v"}}), {});
   NoX types;
+  const std::vector<CellTypes*> of_table{&types};
   std::vector<WriteOutcome> outcomes(5);
-  ASSERT_TRUE(rows.Fill(batch.items(), outcomes, &types, BatchRows::Refused::kApart));
+  ASSERT_TRUE(rows.Fill(batch.items(), outcomes, of_table, BatchRows::Refused::kApart));
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows.item(0).record_id, "a");
   EXPECT_EQ(rows.item(1).record_id, "e");
@@ -146,7 +147,7 @@ TEST(BatchRows, AreSelectedByTheirPlacesAndByWhatAnErrorQuotes) {
   EXPECT_EQ(rows.item(0).record_id, "a");
   EXPECT_EQ(rows.item(1).record_id, "c");
   EXPECT_EQ(rows.place(1), 2u);
-  EXPECT_EQ(rows.cell(1, 1), "13");
+  EXPECT_EQ(rows.of(0).cell(1, 1), "13");
   rows.Select({1});
   EXPECT_EQ(rows.item(0).record_id, "b");
 }
@@ -161,6 +162,100 @@ TEST(RowShape, OrderMattersForAllButPlainInserts) {
   EXPECT_TRUE(ordered({.on_conflict = OnConflict::kUpdate, .key = {"id"}}));
   EXPECT_TRUE(ordered({.key = {"id"}, .on_null_value = OnNull::kDelete}));
   EXPECT_TRUE(ShapeOfStatement({}).ordered());
+}
+
+// --- several effects -----------------------------------------------------------------------------
+
+struct EachRow {
+  const char* each;
+  const char* value;
+  const char* rows;      // index=x of each row
+  const char* why = "";  // it is refused instead
+};
+
+TEST(BatchRows, HoldARowForEachElementOfAnArray) {
+  for (const EachRow& row : {
+           EachRow{"json:/l", R"({"o":1,"l":[{"x":"a"},{"x":"b"}]})", "1/0=a 1/1=b"},
+           EachRow{"json:/l", R"({"o":1,"l":[ {"x":"],\"{"} , {"x":[1,{"y":"\\\\"}]} ]})",
+                   R"(1/0=],"{ 1/1=[1,{"y":"\\\\"}])"},
+           EachRow{"json:/l", R"({"o":1,"l":[]})", ""},
+           EachRow{"json:/l?", R"({"o":1})", ""},
+           EachRow{"json:/l?", R"({"o":1,"l":null})", ""},
+           EachRow{"json:", R"([{"x":"a"}])", "",
+                   "element 0: column o from record./o: record./o finds "
+                   "nothing in the value"},
+           EachRow{"json:/l", R"({"o":1})", "", "each: json:/l finds nothing in the value"},
+           EachRow{"json:/l", R"({"o":1,"l":null})", "", "each: json:/l is null"},
+           EachRow{"json:/l", R"({"o":1,"l":{"x":1}})", "", "each: json:/l is no array"},
+           EachRow{"json:/l", R"({"o":1,"l":"[1]"})", "", "each: json:/l is no array"},
+           EachRow{"json:/l", R"({"o":1,"l":[{"x":1},{"z":2}]})", "",
+                   "element 1: column x from json:/x: json:/x finds nothing in the element"},
+           EachRow{
+               "json:/l", R"({"o":1,"l":[null]})", "",
+               "element 0: column x from json:/x: json:/x finds nothing in the element, which is "
+               "no JSON object or array"},
+       }) {
+    SCOPED_TRACE(row.value);
+    Effect effect{.table = "t",
+                  .columns = Columns({{"o", "record./o"}, {"n", "index"}, {"x", "json:/x"}})};
+    effect.each = Selector::Parse(row.each).value();
+    BatchRows rows(ShapesOf({effect}).value(), "w");
+    const Batch batch{{.id = "a", .value = row.value}};
+    std::vector<WriteOutcome> outcomes(1);
+    rows.Fill(batch.items(), outcomes);
+    std::string seen;
+    for (std::size_t i = 0; rows.size() == 1 && i < rows.of(0).rows(0); ++i) {
+      const auto cell = [&](std::size_t column) { return *rows.of(0).cell(0, column, i); };
+      seen += fmt::format("{}{}/{}={}", i == 0 ? "" : " ", cell(0), cell(1), cell(2));
+    }
+    EXPECT_EQ(seen, row.rows);
+    EXPECT_EQ(outcomes[0].detail, row.why);
+  }
+}
+
+TEST(BatchRows, HoldElementsThatAreTextsAsWhatTheyAre) {
+  Effect effect{.table = "t", .columns = Columns({{"tag", "value?"}})};
+  effect.each = Selector::Parse("json:/tags").value();
+  BatchRows rows(ShapesOf({effect}).value(), "w");
+  const Batch batch{{.id = "a", .value = R"({"tags":["a\"b",null,1.50]})"}};
+  std::vector<WriteOutcome> outcomes(1);
+  rows.Fill(batch.items(), outcomes);
+  ASSERT_EQ(rows.size(), 1u) << outcomes[0].detail;
+  EXPECT_EQ(rows.of(0).cell(0, 0, 0), "a\"b");
+  EXPECT_EQ(rows.of(0).cell(0, 0, 1), std::nullopt);
+  EXPECT_EQ(rows.of(0).cell(0, 0, 2), "1.50");
+}
+
+TEST(BatchRows, HoldOneRecordOfAKeyWhereADeletionMayUndoAnotherTablesRow) {
+  RowRules deletes{
+      .on_conflict = OnConflict::kUpdate, .key = {"id"}, .on_null_value = OnNull::kDelete};
+  const Effect orders{.table = "a", .columns = Columns({{"id", "key"}}), .rules = deletes};
+  const Effect other{
+      .table = "b", .columns = Columns({{"id", "key"}}), .rules = {.on_null_value = OnNull::kSkip}};
+  const Batch batch{{.id = "1", .key = "k", .chain = 4},
+                    {.id = "2", .key = "l", .chain = 5},
+                    {.id = "3", .key = "k", .chain = 4}};
+  for (const bool alone : {true, false}) {
+    BatchRows rows(ShapesOf(alone ? std::vector{orders} : std::vector{orders, other}).value(), "w");
+    std::vector<WriteOutcome> outcomes(3);
+    rows.Fill(batch.items(), outcomes);
+    EXPECT_EQ(rows.size(), alone ? 3u : 2u) << outcomes[0].detail;
+  }
+}
+
+TEST(BatchRows, RefuseARecordOfMoreThanTenThousandRows) {
+  Effect effect{.table = "t", .columns = Columns({{"n", "value"}})};
+  effect.each = Selector::Parse("json:").value();
+  BatchRows rows(ShapesOf({effect}).value(), "w");
+  std::string value = "[0";
+  for (int i = 1; i < 10'000; ++i) value += ",0";
+  std::vector<WriteOutcome> outcomes(1);
+  const Batch most{{.id = "a", .value = value + "]"}};
+  rows.Fill(most.items(), outcomes);
+  EXPECT_EQ(rows.size(), 1u) << outcomes[0].detail;
+  const Batch more{{.id = "a", .value = value + ",0]"}};
+  rows.Fill(more.items(), outcomes);
+  EXPECT_EQ(outcomes[0].detail, "each: 10001 elements, and a record may make 10000 rows");
 }
 
 }  // namespace

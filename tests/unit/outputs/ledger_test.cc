@@ -107,7 +107,7 @@ TEST(BatchRows, StandInByteOrderOfTheirIdsWhateverTheOrderOfTheItems) {
   std::vector<std::string> ids{"", "A", "B", "a", "\xc3\xa4", "\xf0\x9f\x98\x80"};
   std::vector<std::string> shuffled = ids;
   std::mt19937 random(7);
-  BatchRows rows(OrderColumns(), "w");
+  BatchRows rows(OneShape({.columns = OrderColumns()}), "w");
   for (int round = 0; round < 20; ++round) {
     std::ranges::shuffle(shuffled, random);
     Batch batch;
@@ -118,7 +118,7 @@ TEST(BatchRows, StandInByteOrderOfTheirIdsWhateverTheOrderOfTheItems) {
     for (std::size_t row = 0; row < ids.size(); ++row) {
       EXPECT_EQ(rows.item(row).record_id, ids[row]);
       EXPECT_EQ(shuffled[rows.index(row)], ids[row]);
-      EXPECT_EQ(rows.cell(row, 0), ids[row]);
+      EXPECT_EQ(rows.of(0).cell(row, 0), ids[row]);
       EXPECT_EQ(rows.source(row), "orders/3/5");
       EXPECT_EQ(rows.Find(ids[row]), row);
     }
@@ -130,7 +130,7 @@ TEST(BatchRows, SayWhatASelectorRefusesAndTellNullFromEmpty) {
   const Batch bad{{.id = "a", .value = R"({"y":1})"}};
   const Batch batch{{.id = "b", .value = R"({"x":""})"},
                     {.id = "c", .value = R"({"x":"1","z":null})"}};
-  BatchRows rows(Columns({{"one", "json:/x"}, {"two", "json:/z?"}}), "w");
+  BatchRows rows(OneShape({.columns = Columns({{"one", "json:/x"}, {"two", "json:/z?"}})}), "w");
   std::vector<WriteOutcome> outcomes(1);
   rows.Fill(bad.items(), outcomes);
   EXPECT_EQ(outcomes[0].result, kBadRecord);
@@ -138,14 +138,14 @@ TEST(BatchRows, SayWhatASelectorRefusesAndTellNullFromEmpty) {
   outcomes.assign(2, {});
   rows.Fill(batch.items(), outcomes);
   ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows.cell(0, 0), "");
-  EXPECT_EQ(rows.cell(0, 1), std::nullopt);
-  EXPECT_EQ(rows.cell(1, 0), "1");
+  EXPECT_EQ(rows.of(0).cell(0, 0), "");
+  EXPECT_EQ(rows.of(0).cell(0, 1), std::nullopt);
+  EXPECT_EQ(rows.of(0).cell(1, 0), "1");
 }
 
 TEST(BatchRowsDeathTest, TwoRecordsOfOneIdAreAProgrammingError) {
   const Batch batch{{.id = "a", .offset = 1}, {.id = "a", .offset = 2}};
-  BatchRows rows(OrderColumns(), "w");
+  BatchRows rows(OneShape({.columns = OrderColumns()}), "w");
   std::vector<WriteOutcome> outcomes(2);
   EXPECT_DEATH(rows.Fill(batch.items(), outcomes), "");
 }

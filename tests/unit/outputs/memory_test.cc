@@ -38,7 +38,7 @@ TEST(Memory, OfAJsonRecordFromItsIdToItsRowIsAboutSixteenTimesItsSize) {
       Identity identity;
       const auto found =
           identifier.Identify(*batch.items()[0].record, *batch.items()[0].where, identity);
-      BatchRows rows(Columns({{"id", "json:/id"}, {"v", "json:/v"}}), "w");
+      BatchRows rows(OneShape({.columns = Columns({{"id", "json:/id"}, {"v", "json:/v"}})}), "w");
       std::vector<WriteOutcome> outcomes(1);
       (void)rows.Fill(batch.items(), outcomes);
       return found ? outcomes[0].detail : "error: " + found.error();

@@ -223,7 +223,10 @@ TEST(CheckLedger, RefusesWhatWouldNotKeepTheLedger) {
 // A database of these tables.
 class FakeCatalogue final : public Catalogue {
  public:
-  Facts ReadTable(const Name& name) override { return Found(name.back()); }
+  Facts ReadTable(const Name& name, const RowShape& /*shape*/) override {
+    return Found(name.back());
+  }
+  void TakeTable(const std::vector<std::size_t>& columns) override { taken.push_back(columns); }
   Facts ReadLedger(const LedgerTable& ledger) override { return Found(std::string(ledger.name)); }
   Answer<void> CreateLedger(const LedgerTable& ledger) override {
     if (!may_create) return tl::unexpected(DeniedError("", "permission denied", "ask somebody"));
@@ -237,6 +240,7 @@ class FakeCatalogue final : public Catalogue {
   std::map<std::string, TableFacts> tables{{"items", Asked().facts}};
   std::map<std::string, bool> rows;
   bool may_create = true;
+  std::vector<std::vector<std::size_t>> taken;
 
  private:
   Facts Found(const std::string& name) {
@@ -249,8 +253,8 @@ class FakeCatalogue final : public Catalogue {
 std::string Refusal(FakeCatalogue& catalogue, LedgerTerms asked, const char* table = "items") {
   asked.pipeline = "orders";
   const auto learnt =
-      LearnTables(catalogue, table, *ShapeOfRows(Asked().columns, {}), asked,
-                  {.output = "output.some", .where = "db", .ledger_file = "ledger.sql"});
+      LearnTables(catalogue, ShapesOf({{.table = table, .columns = Asked().columns}}).value(),
+                  asked, {.output = "output.some", .where = "db", .ledger_file = "ledger.sql"});
   return learnt ? "" : (learnt.error().fatal ? "fatal " : "") + learnt.error().error.Line();
 }
 
