@@ -8,6 +8,7 @@
 #include <simdjson.h>
 
 #include "config/lint/lint.h"
+#include "config/read/merge.h"
 #include "config/read/reader.h"
 #include "config/read/tests_reader.h"
 #include "config/read/tree.h"
@@ -49,12 +50,74 @@ const LoadResult* SharesRecords(const LoadResult& file, std::span<const LoadResu
   return nullptr;
 }
 
-LoadResult Unreadable(const std::string& file, const std::string& why) {
-  Findings findings(file);
-  findings.Error({}, "file", why);
+struct Source {
+  std::string name;
+  tl::expected<std::string, std::string> text;  // or why it cannot be read
+};
+
+std::optional<Node> Parse(const Source& source, int number, Findings& findings) {
+  const auto refuse = [&](const std::string& why) {
+    findings.Error({1, 1, number}, "file", why);
+    return std::nullopt;
+  };
+  if (!source.text) return refuse(source.text.error());
+  if (source.text->size() > kMaxFileBytes) return refuse("larger than 1 MiB");
+  if (!IsPlainText(*source.text)) return refuse("not a UTF-8 text without control characters");
+  return ParseTree(*source.text, number, findings);
+}
+
+// The pipeline's file first. nullopt: one of them is no tree, and says nothing of the others' keys.
+std::optional<Node> Merge(const std::vector<Source>& files,
+                          const std::vector<std::string>& settings, Findings& findings) {
+  std::vector<Node> trees;
+  int number = 0;
+  for (const Source& file : files) {
+    if (auto tree = Parse(file, number++, findings)) trees.push_back(std::move(*tree));
+  }
+  if (trees.size() < files.size()) return std::nullopt;
+  Node whole = std::move(trees.front());
+  for (std::size_t i = 1; i < trees.size(); ++i) MergeBelow(whole, std::move(trees[i]), findings);
+  for (const std::string& setting : settings) Set(whole, setting, number++, findings);
+  return whole;
+}
+
+// Of one file alone, its SHA-256.
+std::string ConfigHash(const std::vector<Source>& files, const std::vector<std::string>& settings) {
+  std::string hashes;
+  for (const Source& file : files) hashes += Sha256Hex(*file.text);
+  for (const std::string& setting : settings) hashes += Sha256Hex(setting);
+  return files.size() + settings.size() == 1 ? hashes : Sha256Hex(hashes);
+}
+
+LoadResult LoadSource(Source file, const Environment& environment, const Beside& beside) {
   LoadResult result;
-  result.file = file;
+  result.file = file.name;
+  std::vector<Source> files{std::move(file)};
+  for (const std::string& path : beside.with) files.push_back({path, environment.read_file(path)});
+  for (const Source& source : files) result.sources.push_back(source.name);
+  for (const std::string& setting : beside.set) result.sources.push_back(SettingName(setting));
+  Findings findings(result.sources);
+  std::optional<Values> values;
+  const std::optional<Node> root = Merge(files, beside.set, findings);
+  if (root) {
+    values = ReadTree(*root, environment, findings);
+    Lint(*values, findings);
+    result.tests = ReadTests(*values, environment, findings);
+    result.places = values->Places();
+  }
   result.findings = findings.Take();
+  if (values && !HasErrors(result.findings)) {
+    Findings advice(result.sources);
+    Advise(*values, advice);
+    result.advice = advice.Take();
+    Findings remarks(result.sources);
+    TellWhatTheLockIsFor(*values, remarks);
+    result.remarks = remarks.Take();
+    result.options = values->options();
+    result.options->config_hash = ConfigHash(files, beside.set);
+  } else {
+    result.tests.clear();
+  }
   return result;
 }
 
@@ -67,41 +130,13 @@ Place LoadResult::PlaceOf(std::string_view path) const {
   }
 }
 
-LoadResult LoadText(std::string_view text, const std::string& file,
-                    const Environment& environment) {
-  if (text.size() > kMaxFileBytes) return Unreadable(file, "larger than 1 MiB");
-  if (!IsPlainText(text)) return Unreadable(file, "not a UTF-8 text without control characters");
-  LoadResult result;
-  result.file = file;
-  Findings findings(file);
-  std::optional<Values> values;
-  const std::optional<Node> root = ParseTree(text, findings);
-  if (root) {
-    values = ReadTree(*root, environment, findings);
-    Lint(*values, findings);
-    result.tests = ReadTests(*values, environment, findings);
-    result.places = values->Places();
-  }
-  result.findings = findings.Take();
-  if (values && !HasErrors(result.findings)) {
-    Findings advice(file);
-    Advise(*values, advice);
-    result.advice = advice.Take();
-    Findings remarks(file);
-    TellWhatTheLockIsFor(*values, remarks);
-    result.remarks = remarks.Take();
-    result.options = values->options();
-    result.options->config_hash = Sha256Hex(text);
-  } else {
-    result.tests.clear();
-  }
-  return result;
+LoadResult Load(const std::string& path, const Environment& environment, const Beside& beside) {
+  return LoadSource({path, environment.read_file(path)}, environment, beside);
 }
 
-LoadResult Load(const std::string& path, const Environment& environment) {
-  const auto text = environment.read_file(path);
-  if (!text) return Unreadable(path, text.error());
-  return LoadText(*text, path, environment);
+LoadResult LoadText(std::string_view text, const std::string& file, const Environment& environment,
+                    const Beside& beside) {
+  return LoadSource({file, std::string(text)}, environment, beside);
 }
 
 std::vector<Example> Examples() {
@@ -116,7 +151,7 @@ std::vector<Finding> CheckTogether(std::span<const LoadResult> files) {
   for (const LoadResult& file : files) {
     if (!file.options) continue;
     const auto [other, is_new] = first.emplace(file.options->name, &file);
-    Findings findings(file.file);
+    Findings findings(file.sources);
     if (!is_new) {
       findings.Error(file.PlaceOf("name"), "duplicate-pipeline",
                      "the pipeline name \"{}\" is that of {} too; one process runs a name once",

@@ -17,8 +17,15 @@
 
 namespace fencepost::config {
 
+// What the command line gives beside a pipeline's file.
+struct Beside {
+  std::vector<std::string> with;  // --with FILE: more sections, below those of the pipeline
+  std::vector<std::string> set;   // --set KEY=VALUE: in the place of what the files say
+};
+
 struct LoadResult {
   std::string file;
+  std::vector<std::string> sources;  // of places: that file, the ones beside it, each --set
   std::optional<consumer::PipelineOptions> options;  // there exactly when no finding is an error
   std::vector<consumer::PipelineTest> tests;         // the file's, where there are options
   std::vector<Finding> findings;                     // sorted by place; all that could be found
@@ -31,9 +38,10 @@ struct LoadResult {
 };
 
 // A file that cannot be read is the finding FILE:1:1: error: cannot be read: … [file].
-LoadResult Load(const std::string& path, const Environment& environment);
+LoadResult Load(const std::string& path, const Environment& environment, const Beside& beside = {});
 // The same for a text at hand; `file` is what findings call it.
-LoadResult LoadText(std::string_view text, const std::string& file, const Environment& environment);
+LoadResult LoadText(std::string_view text, const std::string& file, const Environment& environment,
+                    const Beside& beside = {});
 
 // What is wrong with running these files in one process: a pipeline name that comes twice, or two
 // pipelines that share the records of a topic.

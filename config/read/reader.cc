@@ -18,22 +18,6 @@ constexpr std::string_view kIdForms =
     "record_id is one of position, key, header:NAME, json:/POINTER, key:/POINTER, or a list of "
     "those after position";
 
-Node::Kind KindFor(Type type) {
-  switch (type) {
-    case Type::kSection:
-    case Type::kTextMap:
-    case Type::kSelectorMap:
-      return Node::Kind::kMap;
-    case Type::kTexts:
-    case Type::kSelectors:
-    case Type::kSections:
-    case Type::kRows:
-      return Node::Kind::kList;
-    default:
-      return Node::Kind::kScalar;
-  }
-}
-
 std::string Join(std::string_view section, std::string_view name) {
   if (section.empty() || name.empty()) return std::string(section.empty() ? name : section);
   return fmt::format("{}.{}", section, name);
@@ -108,7 +92,9 @@ class Reader {
     }
     for (const Key& key : Schema()) {
       if (!key.required || ParentOf(key.path) != section || values_.Given(key.path)) continue;
-      findings_.Error(key_at, "missing", "{} is missing", key.path);
+      // The pipeline lacks it, not what is given beside its file. A test is in one file.
+      const bool whole = key_at.source == 0 || InTests(section);
+      findings_.Error(whole ? key_at : Place{}, "missing", "{} is missing", key.path);
     }
   }
 
@@ -408,6 +394,22 @@ Values ReadTree(const Node& root, const Environment& environment, Findings& find
 Values ReadSectionOf(std::string_view list, const Node& map, const Environment& environment,
                      Findings& findings) {
   return Reader(environment, findings).ReadOne(list, map);
+}
+
+Node::Kind KindFor(Type type) {
+  switch (type) {
+    case Type::kSection:
+    case Type::kTextMap:
+    case Type::kSelectorMap:
+      return Node::Kind::kMap;
+    case Type::kTexts:
+    case Type::kSelectors:
+    case Type::kSections:
+    case Type::kRows:
+      return Node::Kind::kList;
+    default:
+      return Node::Kind::kScalar;
+  }
 }
 
 std::string_view KindText(Node::Kind kind) {

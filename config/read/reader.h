@@ -80,6 +80,7 @@ Values ReadTree(const Node& root, const Environment& environment, Findings& find
 Values ReadSectionOf(std::string_view list, const Node& map, const Environment& environment,
                      Findings& findings);
 
+Node::Kind KindFor(Type type);               // what the key of a type needs
 std::string_view KindText(Node::Kind kind);  // "a map"
 
 // A value that is right, as written in the file: the value of ${…} is not printed.

@@ -112,6 +112,7 @@ class TestsReader {
   PipelineTest ReadTest(const Values& values, Place at) {
     PipelineTest test;
     Take(values, "tests.name", test.name);
+    test.file = findings_.SourceOf(at);
     test.line = at.line;
     if (const Entry* given = values.Find("tests.given")) {
       for (const Node& node : given->node->items) test.given.push_back(ReadGiven(node));

@@ -17,10 +17,6 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 32;
 
-Place PlaceOf(const YAML::Mark& mark) {
-  return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1};
-}
-
 // YAML allows a ? inside a plain value between {} or [], and the parser does not: this byte, which
 // no pipeline file needs, stands for it while the file is parsed.
 constexpr char kQuestionMark = '\x7f';
@@ -33,11 +29,14 @@ struct Stop {};
 // Finds the byte at a place.
 class SourceLines {
  public:
-  explicit SourceLines(std::string_view text) : text_(text) {
+  SourceLines(std::string_view text, int source) : text_(text), source_(source) {
     starts_.push_back(text.starts_with("\xef\xbb\xbf") ? 3 : 0);
     for (std::size_t i = 0; i < text.size(); ++i) {
       if (text[i] == '\n') starts_.push_back(i + 1);
     }
+  }
+  [[nodiscard]] Place PlaceOf(const YAML::Mark& mark) const {
+    return mark.is_null() ? Place{1, 1, source_} : Place{mark.line + 1, mark.column + 1, source_};
   }
   [[nodiscard]] bool Hold(char byte) const { return text_.find(byte) != text_.npos; }
   // Past the text's end: there is none.
@@ -88,6 +87,7 @@ class SourceLines {
 
  private:
   std::string_view text_;
+  int source_;
   std::vector<std::size_t> starts_;
 };
 
@@ -99,7 +99,7 @@ class Builder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
-    findings_.Error(PlaceOf(mark), "yaml", "a pipeline file holds one document only");
+    findings_.Error(lines_.PlaceOf(mark), "yaml", "a pipeline file holds one document only");
     throw Stop();
   }
   void OnDocumentEnd() override {}
@@ -107,10 +107,10 @@ class Builder : public YAML::EventHandler {
     Attach(Start(Node::Kind::kNull, mark, ""));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
-    findings_.Error(PlaceOf(mark), "alias", "aliases are not allowed: write the value out");
+    findings_.Error(lines_.PlaceOf(mark), "alias", "aliases are not allowed: write the value out");
     Node node;
     node.kind = Node::Kind::kScalar;
-    node.at = PlaceOf(mark);
+    node.at = lines_.PlaceOf(mark);
     Attach(std::move(node));
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
@@ -138,7 +138,7 @@ class Builder : public YAML::EventHandler {
   }
   void OnMapEnd() override { Close(); }
   void OnAnchor(const YAML::Mark& mark, const std::string& /*name*/) override {
-    findings_.Error(PlaceOf(mark), "anchor", "anchors are not allowed: write the value out");
+    findings_.Error(lines_.PlaceOf(mark), "anchor", "anchors are not allowed: write the value out");
   }
 
  private:
@@ -151,7 +151,7 @@ class Builder : public YAML::EventHandler {
   Node Start(Node::Kind kind, const YAML::Mark& mark, const std::string& tag) {
     Node node;
     node.kind = kind;
-    node.at = PlaceOf(mark);
+    node.at = lines_.PlaceOf(mark);
     // The parser drops a tag on nothing, and tells a lone "!" like a quoted text.
     const bool tagged = (tag != "" && tag != "?" && tag != "!") || lines_.At(node.at) == '!';
     if (tagged) findings_.Error(node.at, "tag", "tags are not allowed: leave it out");
@@ -212,17 +212,17 @@ void Parse(const std::string& text, Builder& builder) {
 }
 
 // The text, with kQuestionMark where the parser would refuse a ? that YAML allows.
-std::string ParsableText(std::string_view text, const SourceLines& lines) {
+std::string ParsableText(std::string_view text, const SourceLines& lines, const Findings& told) {
   std::string parsable(text);
   if (lines.Hold(kQuestionMark)) return parsable;
   for (int i = 0; i < kQuestionMarks; ++i) {
-    Findings ignored("");
+    Findings ignored = told;
     Builder builder(lines, ignored);
     try {
       Parse(parsable, builder);
       return parsable;
     } catch (const YAML::Exception& error) {
-      const Place at = PlaceOf(error.mark);
+      const Place at = lines.PlaceOf(error.mark);
       if (lines.At(at) != '?' || !lines.UnquotedValue(at)) return parsable;
       parsable[lines.ByteOf(at)] = kQuestionMark;
     } catch (const Stop&) {
@@ -233,14 +233,14 @@ std::string ParsableText(std::string_view text, const SourceLines& lines) {
 }
 
 void TellParserError(const YAML::Exception& error, const SourceLines& lines, Findings& findings) {
-  const Place at = PlaceOf(error.mark);
+  const Place at = lines.PlaceOf(error.mark);
   if (const auto unquoted = lines.UnquotedValue(at)) {
     findings.Error(*unquoted, "quoting",
                    "inside {} and [] YAML needs values with { or } quoted, as in \"${VAR}\"");
   } else if (error.msg.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR)) {
     findings.Error(at, "alias", "aliases are not allowed: write the value out");
   } else if (lines.IndentedByTab(at.line)) {
-    findings.Error({at.line, 1}, "yaml", "not YAML: a tab cannot indent, use spaces");
+    findings.Error({at.line, 1, at.source}, "yaml", "not YAML: a tab cannot indent, use spaces");
   } else {
     findings.Error(at, "yaml", "not YAML: " + error.msg);
   }
@@ -258,20 +258,26 @@ std::optional<Node> PairOf(const Node& map) {
   return pair;
 }
 
-std::optional<Node> ParseTree(std::string_view text, Findings& findings) {
-  const SourceLines lines(text);
+std::optional<Node> ParseValue(std::string_view text, int source, Findings& findings) {
+  const SourceLines lines(text, source);
   Builder builder(lines, findings);
   try {
-    Parse(ParsableText(text, lines), builder);
+    Parse(ParsableText(text, lines, findings), builder);
   } catch (const YAML::Exception& error) {
     TellParserError(error, lines, findings);
     return std::nullopt;
   } catch (const Stop&) {
     return std::nullopt;
   }
-  if (builder.root && builder.root->kind == Node::Kind::kMap) return std::move(builder.root);
-  const bool empty = !builder.root || builder.root->kind == Node::Kind::kNull;
-  findings.Error(empty ? Place{} : builder.root->at, "yaml",
+  if (!builder.root) builder.root.emplace().at = {1, 1, source};
+  return std::move(builder.root);
+}
+
+std::optional<Node> ParseTree(std::string_view text, int source, Findings& findings) {
+  std::optional<Node> root = ParseValue(text, source, findings);
+  if (!root || root->kind == Node::Kind::kMap) return root;
+  const bool empty = root->kind == Node::Kind::kNull;
+  findings.Error(empty ? Place{1, 1, source} : root->at, "yaml",
                  empty ? "the file is empty; fencepost create prints a pipeline to start from"
                        : "a pipeline is a map of keys, as in name: orders");
   return std::nullopt;

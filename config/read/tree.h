@@ -34,8 +34,10 @@ struct Member {
 // Of a map with one text, {WORD: TEXT}, the text WORD:TEXT.
 std::optional<Node> PairOf(const Node& map);
 
-// The root map of the only document, or nullopt; errors go to `findings`. Anchors, aliases, tags
-// and duplicate keys are errors, but leave a tree to go on with.
-std::optional<Node> ParseTree(std::string_view text, Findings& findings);
+// The root of the only document, or nullopt; errors go to `findings`, of whose sources this is one.
+// Anchors, aliases, tags and duplicate keys are errors, but leave a tree to go on with.
+std::optional<Node> ParseValue(std::string_view text, int source, Findings& findings);
+// The same; other than a map is an error.
+std::optional<Node> ParseTree(std::string_view text, int source, Findings& findings);
 
 }  // namespace fencepost::config

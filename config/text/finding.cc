@@ -21,7 +21,7 @@ constexpr std::array<Rule, 57> kRules{{
     {"anchor", "Anchors are not allowed."},
     {"alias", "Aliases are not allowed."},
     {"tag", "Tags are not allowed."},
-    {"duplicate-key", "A key is given once in its map."},
+    {"duplicate-key", "A key is given once: in its map, in the files, by --set."},
     {"unknown-key", "Every key is one of this reference."},
     {"missing", "What has no default must be given."},
     {"type", "A map, a list or a single value, as the key needs it."},
@@ -110,16 +110,23 @@ std::string OneLine(std::string message) {
 
 std::span<const Rule> Rules() { return kRules; }
 
+std::string PlaceText(const std::string& file, int line, int col) {
+  return line == 0 ? file : fmt::format("{}:{}:{}", file, line, col);
+}
+
 std::string FormatFinding(const Finding& finding) {
-  return fmt::format("{}:{}:{}: {}: {} [{}]", finding.file, finding.line, finding.col,
+  return fmt::format("{}: {}: {} [{}]", PlaceText(finding.file, finding.line, finding.col),
                      SeverityText(finding.severity), finding.message, finding.rule);
 }
 
 std::string FormatFindingGithub(const Finding& finding) {
   const bool info = finding.severity == Severity::kInfo;  // GitHub has another word for it
-  return fmt::format("::{} file={},line={},col={},title={}::{}",
-                     info ? "notice" : SeverityText(finding.severity), Escaped(finding.file, true),
-                     finding.line, finding.col, Escaped(finding.rule, true),
+  const bool in_file = finding.line > 0;
+  const std::string place = fmt::format("file={},line={},col={},", Escaped(finding.file, true),
+                                        finding.line, finding.col);
+  return fmt::format("::{} {}title={}::{}{}", info ? "notice" : SeverityText(finding.severity),
+                     in_file ? place : "", Escaped(finding.rule, true),
+                     in_file ? "" : Escaped(finding.file + ": ", false),
                      Escaped(finding.message, false));
 }
 
@@ -144,22 +151,30 @@ bool HasErrors(std::span<const Finding> findings) {
                      [](const Finding& f) { return f.severity == Severity::kError; });
 }
 
+void AddNew(std::vector<Finding>& all, std::span<const Finding> more) {
+  for (const Finding& finding : more) {
+    if (std::ranges::find(all, finding) == all.end()) all.push_back(finding);
+  }
+}
+
 void Findings::Add(Place at, Severity severity, std::string_view rule, std::string message) {
   const auto known = [&](const Rule& r) { return r.name == rule; };
   FENCEPOST_CHECK(std::any_of(kRules.begin(), kRules.end(), known), rule);
-  findings_.push_back(Finding{.file = file_,
-                              .line = at.line,
-                              .col = at.col,
-                              .severity = severity,
-                              .message = OneLine(std::move(message)),
-                              .rule = std::string(rule)});
+  findings_.emplace_back(at, Finding{.file = SourceOf(at),
+                                     .line = at.line,
+                                     .col = at.col,
+                                     .severity = severity,
+                                     .message = OneLine(std::move(message)),
+                                     .rule = std::string(rule)});
 }
 
 std::vector<Finding> Findings::Take() {
-  std::stable_sort(findings_.begin(), findings_.end(), [](const Finding& a, const Finding& b) {
-    return std::tie(a.line, a.col) < std::tie(b.line, b.col);
+  std::ranges::stable_sort(findings_, {}, [](const auto& told) {
+    return std::tuple(told.first.source, told.first.line, told.first.col);
   });
-  return std::exchange(findings_, {});
+  std::vector<Finding> sorted;
+  for (auto& [at, finding] : std::exchange(findings_, {})) sorted.push_back(std::move(finding));
+  return sorted;
 }
 
 }  // namespace fencepost::config

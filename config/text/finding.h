@@ -12,10 +12,11 @@
 
 namespace fencepost::config {
 
-// Counted from 1, in bytes.
+// Counted from 1, in bytes. What --set gives has no lines: 0.
 struct Place {
   int line = 1;
   int col = 1;
+  int source = 0;  // among those of Findings
   auto operator<=>(const Place&) const = default;
 };
 
@@ -28,9 +29,10 @@ struct Finding {
   Severity severity = Severity::kError;
   std::string message;  // one line; holds no secret
   std::string rule;     // stable, one of Rules()
+  bool operator==(const Finding&) const = default;
 };
 
-// FILE:LINE:COL: error|warning|info: message [rule]
+// FILE:LINE:COL: error|warning|info: message [rule]; without :LINE:COL where the line is 0.
 std::string FormatFinding(const Finding& finding);
 // ::error file=FILE,line=LINE,col=COL,title=RULE::MESSAGE, a workflow command of GitHub Actions,
 // which shows it beside the line.
@@ -38,6 +40,8 @@ std::string FormatFindingGithub(const Finding& finding);
 // A JSON array with one finding a line: file, line, column, severity, message, rule.
 std::string FormatFindingsJson(std::span<const Finding> findings);
 bool HasErrors(std::span<const Finding> findings);
+// Those of `more` that `all` does not hold yet: what pipelines share is told once.
+void AddNew(std::vector<Finding>& all, std::span<const Finding> more);
 
 struct Rule {
   std::string_view name;
@@ -45,10 +49,12 @@ struct Rule {
 };
 std::span<const Rule> Rules();
 
-// Gathers the findings of one file.
+// Gathers the findings of one pipeline.
 class Findings {
  public:
-  explicit Findings(std::string file) : file_(std::move(file)) {}
+  explicit Findings(std::string file) : Findings(std::vector{std::move(file)}) {}
+  // Its file, those beside it, and what the command line sets.
+  explicit Findings(std::vector<std::string> sources) : sources_(std::move(sources)) {}
   void Error(Place at, std::string_view rule, std::string message) {
     Add(at, Severity::kError, rule, std::move(message));
   }
@@ -67,12 +73,18 @@ class Findings {
             fmt::format(message, std::forward<First>(first), std::forward<More>(more)...));
   }
   void Add(Place at, Severity severity, std::string_view rule, std::string message);
-  // Sorted by place.
+  [[nodiscard]] const std::string& SourceOf(Place at) const {
+    return sources_[static_cast<std::size_t>(at.source)];
+  }
+  // Sorted by place, the pipeline's own file first.
   std::vector<Finding> Take();
 
  private:
-  std::string file_;
-  std::vector<Finding> findings_;
+  std::vector<std::string> sources_;
+  std::vector<std::pair<Place, Finding>> findings_;
 };
+
+// FILE:LINE:COL, or FILE where the line is 0.
+std::string PlaceText(const std::string& file, int line, int col);
 
 }  // namespace fencepost::config

@@ -39,7 +39,7 @@ constexpr std::size_t kBatch = 500;
 constexpr std::size_t kMaxHeldTold = 20;
 
 struct ForgetArguments {
-  std::string file;
+  PipelineFiles pipeline;
   std::string id;
   std::string topic;
   std::optional<std::int32_t> partition;
@@ -349,7 +349,7 @@ std::string Wrong(const ForgetArguments& arguments) {
 
 int Forget(const ForgetArguments& arguments) {
   if (const std::string wrong = Wrong(arguments); !wrong.empty()) return ExitUsage(wrong);
-  const auto pipelines = LoadPipelines({arguments.file});
+  const auto pipelines = LoadPipelines(arguments.pipeline);
   if (!pipelines) return kUsage;
   const PipelineOptions& options = pipelines->front();
   const auto& topics = options.kafka.topics;
@@ -383,7 +383,7 @@ void AddForget(CLI::App& app, Run& run) {
       "while a worker holds one of them. What they did to the output stays; the group's offset "
       "does\n"
       "not move (the last lines say how to move it).");
-  command->add_option("FILE", arguments->file, "the pipeline file")->required();
+  AddPipelineFile(*command, arguments->pipeline);
   command->add_option("--id", arguments->id, "one record's id, or");
   command->add_option("--topic", arguments->topic, "a topic that the pipeline reads,");
   command->add_option("--partition", arguments->partition, "one partition of it,")

@@ -17,7 +17,7 @@ namespace fencepost::cli {
 namespace {
 
 struct TestArguments {
-  std::vector<std::string> files;
+  PipelineFiles pipelines;
   std::string filter;
   bool env_optional = false;
 };
@@ -51,7 +51,7 @@ void RunFile(const config::LoadResult& file, const std::string& filter, Totals& 
     if (report.failures.empty()) continue;
     ++totals.failed;
     for (const consumer::TestFailure& failure : report.failures) {
-      std::printf("        %s:%d: %s\n", file.file.c_str(), failure.line,
+      std::printf("        %s:%d: %s\n", test.file.c_str(), failure.line,
                   Indent(failure.text).c_str());
     }
     for (const std::string& note : report.notes) std::printf("          %s\n", note.c_str());
@@ -61,20 +61,22 @@ void RunFile(const config::LoadResult& file, const std::string& filter, Totals& 
 
 int RunTests(const TestArguments& arguments) {
   std::vector<config::LoadResult> files;
-  bool good = true;
-  for (const std::string& name : arguments.files) {
+  const config::Beside& beside = arguments.pipelines.beside;
+  std::vector<config::Finding> findings;
+  for (const std::string& name : arguments.pipelines.files) {
     std::vector<std::string> stood_in;
-    files.push_back(arguments.env_optional ? LoadFileWithStandIns(name, stood_in) : LoadFile(name));
+    files.push_back(arguments.env_optional ? LoadFileWithStandIns(name, beside, stood_in)
+                                           : LoadFile(name, beside));
     if (!stood_in.empty()) {
       std::fprintf(stderr, "%s: not set, so a stand-in is used: %s\n", name.c_str(),
                    fmt::format("{}", fmt::join(stood_in, ", ")).c_str());
     }
-    for (const config::Finding& finding : files.back().findings) {
-      std::fprintf(stderr, "%s\n", config::FormatFinding(finding).c_str());
-    }
-    good = good && files.back().options.has_value();
+    config::AddNew(findings, files.back().findings);
   }
-  if (!good) return kUsage;
+  for (const config::Finding& finding : findings) {
+    std::fprintf(stderr, "%s\n", config::FormatFinding(finding).c_str());
+  }
+  if (config::HasErrors(findings)) return kUsage;
   Totals totals;
   for (const config::LoadResult& file : files) RunFile(file, arguments.filter, totals);
   std::printf("%d test%s, %d failed\n", totals.run, totals.run == 1 ? "" : "s", totals.failed);
@@ -94,7 +96,7 @@ void AddTest(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<TestArguments>();
   CLI::App* command = app.add_subcommand(
       "test", "run the tests: of pipelines in process, on virtual time, without servers");
-  command->add_option("FILE", arguments->files, "pipeline files")->required();
+  AddPipelineFiles(*command, arguments->pipelines);
   command->add_option("--filter", arguments->filter, "only tests whose name holds this text");
   command->add_flag("--env-optional", arguments->env_optional,
                     "stand-ins for variables that are not set and files that cannot be read");

@@ -65,6 +65,7 @@ struct ExpectedDeadLetter {
 
 struct PipelineTest {
   std::string name;
+  std::string file;  // of all its lines
   int line = 0;
   std::vector<GivenRecord> given;
   std::vector<HttpStub> http;

@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 10> kMuted{
     "starts_committed", "starts_unknown", "stopped",   "stopping", "store_created"};
 
 struct DevArguments {
-  std::string file;
+  PipelineFiles pipeline;
   std::string produce;
   bool keep_output = false;
   std::string http = "127.0.0.1:0";
@@ -56,7 +56,7 @@ void Say(const std::string& line) {
 std::optional<PipelineOptions> LoadForDev(const DevArguments& arguments) {
   std::vector<std::string> stood_in;
   config::LoadResult loaded = LoadFileWithStandIns(
-      arguments.file, stood_in,
+      arguments.pipeline.files.front(), arguments.pipeline.beside, stood_in,
       [&](std::string_view key) { return IsReplaced(key, arguments.keep_output); });
   for (const config::Finding& finding : loaded.findings) {
     std::fprintf(stderr, "%s\n", config::FormatFinding(finding).c_str());
@@ -98,7 +98,8 @@ class Dev {
     if (auto started = servers_.StartKafka(topics); !started) return started;
     std::string names;
     for (const auto& topic : topics) names += (names.empty() ? "" : ", ") + topic.name;
-    Say(fmt::format("{}: {}, on servers of this machine alone", arguments_.file, file_.name));
+    Say(fmt::format("{}: {}, on servers of this machine alone", arguments_.pipeline.files.front(),
+                    file_.name));
     Say(fmt::format("  kafka   {}, in this process; topics: {}", servers_.brokers().front(),
                     names));
     return {};
@@ -147,7 +148,7 @@ class Dev {
   }
 
   Outcome StartPage() {
-    process_.emplace(std::vector<PipelineOptions>{dev_.options}, std::vector<std::string>{}, "dev",
+    process_.emplace(std::vector<PipelineOptions>{dev_.options}, PipelineFiles{}, "dev",
                      Process::Hooks{.on_processed =
                                         [this](auto result, const auto& item, bool lost) {
                                           effects_.OnProcessed(result, item, lost);
@@ -199,7 +200,7 @@ class Dev {
 };
 
 int RunDev(const DevArguments& arguments) {
-  const bool from_input = arguments.file == "-";
+  const bool from_input = arguments.pipeline.files.front() == "-";
   if (from_input && arguments.produce == "-") {
     return ExitUsage("dev: FILE and the records of --produce cannot both be standard input");
   }
@@ -217,7 +218,7 @@ void AddDev(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<DevArguments>();
   CLI::App* command = app.add_subcommand(
       "dev", "run a pipeline on this machine alone, without any server, and show each effect");
-  command->add_option("FILE", arguments->file, "a pipeline file")->required();
+  AddPipelineFile(*command, arguments->pipeline);
   command->add_option(
       "--produce", arguments->produce,
       "a file of records, a line each (-: standard input); ends when all are processed");

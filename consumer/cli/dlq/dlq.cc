@@ -27,18 +27,19 @@ constexpr std::chrono::seconds kConnectLimit{10};
 // Carries a command out on the topic of the file's pipeline.
 using CarryOut = int (*)(const PipelineOptions&, LetterTopic&, const LetterRequest&);
 int OnTopic(LetterRequest request, CarryOut carry_out) {
-  const auto pipelines = LoadPipelines({request.file});
+  const auto pipelines = LoadPipelines(request.pipeline);
   if (!pipelines) return kUsage;
   const PipelineOptions& options = pipelines->front();
+  const std::string& file = request.pipeline.files.front();
   if (!options.dead_letter) {
-    return ExitUsage(request.file +
+    return ExitUsage(file +
                      ": there is no dead_letter section, so there are no dead letters; add "
                      "dead_letter: {topic: …}");
   }
   if (carry_out == Purge && !request.all &&
       FinalityOf(options.output) != consumer::Finality::kLedger) {
     return ExitUsage(
-        request.file +
+        file +
         ": this output has no ledger, so nothing tells which dead letters have taken effect since; "
         "--all deletes them all the same");
   }
@@ -123,7 +124,7 @@ struct LetterCommand {
 
   LetterCommand(CLI::App& dlq, Run& run, const char* name, const char* help, CarryOut carry_out)
       : command(dlq.add_subcommand(name, help)), request(std::make_shared<LetterRequest>()) {
-    command->add_option("FILE", request->file, "the pipeline file")->required();
+    AddPipelineFile(*command, request->pipeline);
     LetterFilter& filter = request->filter;
     command->add_option("--class", filter.error_class,
                         "only of this error class: bad_record, id_conflict, timeout, 404, …");

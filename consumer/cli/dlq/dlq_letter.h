@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <tl/expected.hpp>
 
+#include "consumer/cli/shared/pipelines.h"
 #include "consumer/cli/shared/position.h"
 #include "consumer/kafka/client/topic_reader.h"
 #include "consumer/record/record.h"
@@ -53,7 +54,7 @@ struct LetterFilter {
 };
 // What a command is asked for.
 struct LetterRequest {
-  std::string file;
+  PipelineFiles pipeline;
   LetterFilter filter;
   std::size_t limit = 0;    // letters; 0: all
   bool as_new_id = false;   // replay

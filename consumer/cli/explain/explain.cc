@@ -15,7 +15,7 @@ namespace fencepost::cli {
 namespace {
 
 struct ExplainArguments {
-  std::string file;
+  PipelineFiles pipeline;
   std::string topic;
   std::optional<std::int32_t> partition;
   std::optional<consumer::Offset> offset;
@@ -43,7 +43,7 @@ int Explain(const ExplainArguments& arguments) {
     return ExitUsage(
         "explain: name the record, either as TOPIC PARTITION OFFSET or by --id RECORD_ID");
   }
-  const auto pipelines = LoadPipelines({arguments.file});
+  const auto pipelines = LoadPipelines(arguments.pipeline);
   if (!pipelines) return kUsage;
   Question question;
   if (by_position) {
@@ -74,7 +74,7 @@ void AddExplain(CLI::App& app, Run& run) {
       "Asks Kafka, the lock nodes, the ledger and the dead letters. A part that cannot be reached "
       "is\n"
       "named, the others are shown. Exit code 1 where nothing could be reached.");
-  command->add_option("FILE", arguments->file, "the pipeline file")->required();
+  AddPipelineFile(*command, arguments->pipeline);
   command->add_option("TOPIC", arguments->topic, "a topic that the pipeline reads");
   command->add_option("PARTITION", arguments->partition, "its partition, from 0")
       ->check(CLI::NonNegativeNumber);

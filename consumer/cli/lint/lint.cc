@@ -19,7 +19,7 @@ namespace fencepost::cli {
 namespace {
 
 struct LintArguments {
-  std::vector<std::string> files;
+  PipelineFiles pipelines;
   std::string format = "text";
   bool env_optional = false;
   bool online = false;
@@ -49,7 +49,7 @@ void LookForScript(config::LoadResult& loaded) {
         std::filesystem::exists(word, error)) {
       continue;
     }
-    config::Findings findings(loaded.file);
+    config::Findings findings(loaded.sources);
     findings.Warning(loaded.PlaceOf("handler.exec.command"), "advice",
                      fmt::format("handler.exec.command: there is no {} in {}, from where lint was "
                                  "started: a worker looks for it where it is started itself; an "
@@ -63,10 +63,10 @@ int Lint(const LintArguments& arguments) {
   std::vector<config::LoadResult> loaded;
   std::vector<config::Finding> findings;
   const auto add = [&findings](const std::vector<config::Finding>& more) {
-    findings.insert(findings.end(), more.begin(), more.end());
+    config::AddNew(findings, more);
   };
-  for (const std::string& file : arguments.files) {
-    loaded.push_back(LoadFile(file));
+  for (const std::string& file : arguments.pipelines.files) {
+    loaded.push_back(LoadFile(file, arguments.pipelines.beside));
     CheckTls(loaded.back());
     LookForScript(loaded.back());
     add(loaded.back().findings);
@@ -91,7 +91,8 @@ int Lint(const LintArguments& arguments) {
     const bool person = arguments.format == "text" && isatty(STDOUT_FILENO) == 1;
     for (const config::LoadResult& file : loaded) {
       const bool found = std::ranges::any_of(findings, [&file](const config::Finding& finding) {
-        return finding.file == file.file && finding.severity != config::Severity::kInfo;
+        return std::ranges::count(file.sources, finding.file) > 0 &&
+               finding.severity != config::Severity::kInfo;
       });
       if (person && !found) std::printf("%s: ok\n", file.file.c_str());
     }
@@ -105,7 +106,7 @@ int Lint(const LintArguments& arguments) {
 void AddLint(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<LintArguments>();
   CLI::App* command = app.add_subcommand("lint", "check pipeline files; nothing is started");
-  command->add_option("FILE", arguments->files, "pipeline files; - is standard input")->required();
+  AddPipelineFiles(*command, arguments->pipelines, "pipeline files; - is standard input");
   command->add_option("--format", arguments->format, "text, json or github")
       ->check(CLI::IsMember({"text", "json", "github"}));
   command->add_flag("--env-optional", arguments->env_optional,

@@ -30,7 +30,7 @@ struct OnlineLint {
   config::Findings findings;
 
   OnlineLint(const config::LoadResult& loaded, consumer::Millis most)
-      : file(loaded), limit(most), findings(loaded.file) {}
+      : file(loaded), limit(most), findings(loaded.sources) {}
   [[nodiscard]] const consumer::PipelineOptions& options() const { return *file.options; }
   void Error(std::string_view path, std::string message) {
     findings.Error(file.PlaceOf(path), "online", std::move(message));

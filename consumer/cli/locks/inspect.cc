@@ -87,9 +87,9 @@ int LocksInspect(const LocksArguments& given) {
   bool record_ids = false;
   std::int64_t block = 1;
   if (arguments.nodes.list.empty() && !arguments.words.empty()) {
-    arguments.nodes.file = arguments.words.front();
+    arguments.nodes.pipeline.files = {arguments.words.front()};
     arguments.words.erase(arguments.words.begin());
-    const auto pipelines = LoadPipelines({arguments.nodes.file});
+    const auto pipelines = LoadPipelines(arguments.nodes.pipeline);
     if (!pipelines) return kUsage;
     record_ids = arguments.name_space.empty();
     if (record_ids) {

@@ -31,6 +31,7 @@ void AddLocks(CLI::App& app, Run& run) {
 
   CLI::App* inspect = locks->add_subcommand("inspect", "the state of names on each node");
   AddLockServerOptions(*inspect, arguments->nodes);
+  AddBeside(*inspect, arguments->nodes.pipeline.beside);
   inspect->add_option("NAME", arguments->words,
                       "names; without --redis a pipeline file, then ids of its records");
   inspect->add_option("--namespace", arguments->name_space,

@@ -12,7 +12,6 @@
 #include "consumer/cli/run/free_memory.h"
 #include "consumer/cli/run/reload.h"
 #include "consumer/cli/shared/command.h"
-#include "consumer/cli/shared/pipelines.h"
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/worker/worker_parts.h"
 #include "metrics/status/status_json.h"
@@ -64,7 +63,7 @@ void LogWarnings(metrics::Log& log, const std::vector<std::string>& warnings) {
     log.Write(Severity::kWarn, "", "file_warning", warning);
 }
 
-Process::Process(std::vector<PipelineOptions> pipelines, std::vector<std::string> files,
+Process::Process(std::vector<PipelineOptions> pipelines, PipelineFiles files,
                  const std::string& worker, Hooks hooks)
     : pipelines_(std::move(pipelines)),
       files_(std::move(files)),
@@ -149,7 +148,7 @@ RunSignals::Woken Process::WaitForTheEnd(const RunSignals& signals) {
 
 // A file that is wrong, or gone, changes nothing.
 void Process::Reload() {
-  if (files_.empty()) return;
+  if (files_.files.empty()) return;
   std::vector<std::string> warnings;
   auto fresh = LoadPipelines(files_, &warnings);
   if (!fresh) {

@@ -15,6 +15,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/cli/run/run_signals.h"
+#include "consumer/cli/shared/pipelines.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/worker/worker.h"
 #include "metrics/http/http_server.h"
@@ -40,7 +41,7 @@ class Process {
     std::vector<std::string_view> muted;  // LogOptions
   };
   // `files`: where the pipelines came from, for a reload; empty: there is none.
-  Process(std::vector<consumer::PipelineOptions> pipelines, std::vector<std::string> files,
+  Process(std::vector<consumer::PipelineOptions> pipelines, PipelineFiles files,
           const std::string& worker, Hooks hooks = {});
   ~Process();
 
@@ -77,7 +78,7 @@ class Process {
   [[nodiscard]] metrics::ShownProcess Shown() const;
 
   std::vector<consumer::PipelineOptions> pipelines_;
-  const std::vector<std::string> files_;
+  const PipelineFiles files_;
   const std::string worker_;
   const std::function<void()> on_give_up_;
   metrics::Log log_;

@@ -24,7 +24,7 @@ namespace {
 using consumer::PipelineOptions;
 
 struct RunArguments {
-  std::vector<std::string> files;
+  PipelineFiles pipelines;
   std::string http;
   std::string worker;
 };
@@ -128,13 +128,13 @@ int RunPipelines(const RunArguments& arguments) {
   const auto name = GoodName(arguments.worker.empty() ? OwnName() : arguments.worker);
   if (!name) return ExitUsage(name.error());
   std::vector<std::string> warnings;
-  const auto pipelines = LoadPipelines(arguments.files, &warnings);
+  const auto pipelines = LoadPipelines(arguments.pipelines, &warnings);
   if (!pipelines || !HandlersAreGood(*pipelines)) return kUsage;
   const auto fits = NameFitsStaticMembers(arguments, *name, *pipelines);
   if (!fits) return ExitUsage(fits.error());
   const auto address = HttpAddress(arguments, *pipelines);
   if (!address) return ExitUsage(address.error());
-  Process process(*pipelines, arguments.files, *name);
+  Process process(*pipelines, arguments.pipelines, *name);
   LogWarnings(process.log(), warnings);
   TellAtStart(process.log(), arguments, *pipelines);
   if (!address->empty()) {
@@ -152,7 +152,7 @@ void AddRun(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand(
       "run", "run pipelines until SIGTERM or SIGINT; SIGHUP reloads their files");
-  command->add_option("FILE", arguments->files, "pipeline files")->required();
+  AddPipelineFiles(*command, arguments->pipelines);
   command->add_option("--http", arguments->http, "HOST:PORT of /metrics, /live, /ready, /status")
       ->envname("FENCEPOST_HTTP");
   command->add_option("--worker", arguments->worker, "this worker's name")

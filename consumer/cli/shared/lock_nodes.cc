@@ -4,7 +4,6 @@
 
 #include "config/text/variables.h"
 #include "consumer/cli/shared/command.h"
-#include "consumer/cli/shared/pipelines.h"
 #include "locking/redis/engine/access.h"
 
 namespace fencepost::cli {
@@ -37,7 +36,7 @@ std::optional<LockNodes> NodesOfFile(const LockNodeArguments& arguments) {
         "--password-file: goes with --username, or with --redis; a pipeline file has "
         "lock.redis.password");
   }
-  const auto pipelines = LoadPipelines({arguments.file});
+  const auto pipelines = LoadPipelines(arguments.pipeline);
   if (!pipelines) return std::nullopt;
   LockNodes nodes{pipelines->front().lock.redis, pipelines->front().lock.lock};
   nodes.lock.quarantine = true;  // whatever the file's ledger decides, others may need the lock
@@ -73,21 +72,26 @@ void AddLockServerOptions(CLI::App& command, LockNodeArguments& arguments) {
 void AddLockNodeOptions(CLI::App& command, LockNodeArguments& arguments) {
   AddLockServerOptions(command, arguments);
   arguments.takes_file = true;
-  command.add_option("FILE", arguments.file, "a pipeline file that names the lock nodes");
+  AddPipelineFile(command, arguments.pipeline, "a pipeline file that names the lock nodes")
+      ->required(false);
 }
 
 std::optional<LockNodes> ResolveLockNodes(const LockNodeArguments& arguments) {
   const locking::RedisOptions& given = arguments.redis;
-  if (!arguments.file.empty() &&
+  const auto& [files, beside] = arguments.pipeline;
+  if (!files.empty() &&
       !(given.tls_ca + given.tls_certificate + given.tls_key + given.tls_server_name).empty()) {
     return Refuse("--tls-…: go with --redis; a pipeline file has lock.redis.tls");
   }
-  if (arguments.list.empty() == arguments.file.empty()) {
+  if (arguments.list.empty() == files.empty()) {
     return Refuse(arguments.takes_file
                       ? "name the lock nodes, either by --redis HOST:PORT,… or by a pipeline file"
                       : "name the lock nodes by --redis HOST:PORT,…");
   }
-  if (!arguments.file.empty()) return NodesOfFile(arguments);
+  if (!files.empty()) return NodesOfFile(arguments);
+  if (!beside.with.empty() || !beside.set.empty()) {
+    return Refuse("--with, --set: go with a pipeline file, not with --redis");
+  }
   LockNodes nodes{given, {}};
   nodes.redis.nodes = arguments.list;
   const auto password = ReadPassword(arguments);

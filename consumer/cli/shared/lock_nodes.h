@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "consumer/cli/shared/pipelines.h"
 #include "locking/core/options.h"
 #include "locking/redis/options.h"
 
@@ -17,7 +18,7 @@ namespace fencepost::cli {
 
 struct LockNodeArguments {
   std::vector<std::string> list;  // A,B,C
-  std::string file;               // or a pipeline file
+  PipelineFiles pipeline;         // or a pipeline file
   bool takes_file = false;        // AddLockNodeOptions
   std::string password_file;
   locking::RedisOptions redis;  // user, TLS

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "config/schema/schema.h"
 #include "consumer/cli/shared/bytes_text.h"
@@ -29,7 +30,7 @@ std::string StandardInput() {
 
 // What was loaded is of no use: a finding, and no options.
 void Reject(config::LoadResult& loaded, config::Place at, std::string_view rule, std::string why) {
-  config::Findings findings(loaded.file);
+  config::Findings findings(loaded.sources);
   findings.Error(at, rule, std::move(why));
   for (config::Finding& finding : findings.Take()) loaded.findings.push_back(std::move(finding));
   loaded.options.reset();
@@ -62,15 +63,39 @@ std::string ProblemOfPem(const std::string& path) {
 
 }  // namespace
 
-config::LoadResult LoadFile(const std::string& file) {
+CLI::Option* AddPipelineFiles(CLI::App& command, PipelineFiles& files, const std::string& help) {
+  AddBeside(command, files.beside);
+  return command.add_option("FILE", files.files, help)->required();
+}
+
+CLI::Option* AddPipelineFile(CLI::App& command, PipelineFiles& files, const std::string& help) {
+  return AddPipelineFiles(command, files, help)->expected(1);
+}
+
+void AddBeside(CLI::App& command, config::Beside& beside) {
+  command
+      .add_option("--with", beside.with,
+                  "a file of more sections (kafka, lock, output) for each pipeline; a key is given "
+                  "in one of the files")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--set", beside.set,
+                  "a value in place of what the files say, as lock.ttl=5s; of a list: [a, b]")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+config::LoadResult LoadFile(const std::string& file, const config::Beside& beside) {
   return WithItsPrograms(
-      file == "-" ? config::LoadText(StandardInput(), "-", config::Environment::Process())
-                  : config::Load(file, config::Environment::Process()));
+      file == "-" ? config::LoadText(StandardInput(), "-", config::Environment::Process(), beside)
+                  : config::Load(file, config::Environment::Process(), beside));
 }
 
 // For each one by itself the stand-in with which the fewest findings are errors: the keys know what
 // they take.
-config::LoadResult LoadFileWithStandIns(const std::string& file, std::vector<std::string>& stood_in,
+config::LoadResult LoadFileWithStandIns(const std::string& file, const config::Beside& beside,
+                                        std::vector<std::string>& stood_in,
                                         std::function<bool(std::string_view)> where) {
   std::map<std::string, std::string> values;
   config::Environment environment = config::Environment::Process();
@@ -80,8 +105,8 @@ config::LoadResult LoadFileWithStandIns(const std::string& file, std::vector<std
   };
   const std::string input = file == "-" ? StandardInput() : "";
   const auto load = [&] {
-    return file == "-" ? config::LoadText(input, "-", environment)
-                       : config::Load(file, environment);
+    return file == "-" ? config::LoadText(input, "-", environment, beside)
+                       : config::Load(file, environment, beside);
   };
   const auto errors = [](const config::LoadResult& loaded) {
     return std::ranges::count(loaded.findings, config::Severity::kError,
@@ -124,26 +149,23 @@ void CheckTls(config::LoadResult& loaded) {
 }
 
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
-    const std::vector<std::string>& files, std::vector<std::string>* warnings) {
+    const PipelineFiles& files, std::vector<std::string>* warnings) {
   std::vector<config::LoadResult> loaded;
-  bool good = true;
-  const auto take = [&good, warnings](const std::vector<config::Finding>& findings) {
-    for (const config::Finding& finding : findings) {
-      if (finding.severity == config::Severity::kError) {
-        std::fprintf(stderr, "%s\n", config::FormatFinding(finding).c_str());
-      } else if (warnings != nullptr) {
-        warnings->push_back(config::FormatFinding(finding));
-      }
-    }
-    good = good && !config::HasErrors(findings);
-  };
-  for (const std::string& file : files) {
-    loaded.push_back(LoadFile(file));
+  std::vector<config::Finding> findings;
+  for (const std::string& file : files.files) {
+    loaded.push_back(LoadFile(file, files.beside));
     CheckTls(loaded.back());
-    take(loaded.back().findings);
+    config::AddNew(findings, loaded.back().findings);
   }
-  take(config::CheckTogether(loaded));
-  if (!good) return std::nullopt;
+  config::AddNew(findings, config::CheckTogether(loaded));
+  for (const config::Finding& finding : findings) {
+    if (finding.severity == config::Severity::kError) {
+      std::fprintf(stderr, "%s\n", config::FormatFinding(finding).c_str());
+    } else if (warnings != nullptr) {
+      warnings->push_back(config::FormatFinding(finding));
+    }
+  }
+  if (config::HasErrors(findings)) return std::nullopt;
   std::vector<consumer::PipelineOptions> pipelines;
   for (config::LoadResult& result : loaded) pipelines.push_back(std::move(*result.options));
   return pipelines;

@@ -10,15 +10,35 @@
 #include "config/loader.h"
 #include "consumer/pipeline/options.h"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace fencepost::cli {
+
+// The pipeline files that a command line names, and what it gives beside each of them.
+struct PipelineFiles {
+  std::vector<std::string> files;
+  config::Beside beside;
+};
+// FILE..., required, with --with and --set. `files` must outlive the parsing.
+CLI::Option* AddPipelineFiles(CLI::App& command, PipelineFiles& files,
+                              const std::string& help = "pipeline files");
+// FILE, required, with --with and --set.
+CLI::Option* AddPipelineFile(CLI::App& command, PipelineFiles& files,
+                             const std::string& help = "the pipeline file");
+// --with and --set alone.
+void AddBeside(CLI::App& command, config::Beside& beside);
 
 // A file as config loads it, its jq program compiled as well: where that fails there is a finding,
 // and no options.
-config::LoadResult LoadFile(const std::string& file);
+config::LoadResult LoadFile(const std::string& file, const config::Beside& beside);
 // The same, with stand-ins for variables that are not set and files that cannot be read: for what
 // asks nothing of any server. `stood_in`: their names. `where`: the keys that may have one, by
 // their paths; null: all.
-config::LoadResult LoadFileWithStandIns(const std::string& file, std::vector<std::string>& stood_in,
+config::LoadResult LoadFileWithStandIns(const std::string& file, const config::Beside& beside,
+                                        std::vector<std::string>& stood_in,
                                         std::function<bool(std::string_view)> where = nullptr);
 
 // Reads the TLS files that the file names: where one cannot be used there is a finding, and no
@@ -28,7 +48,7 @@ void CheckTls(config::LoadResult& loaded);
 // The checked pipelines, or nothing: then every error was printed to stderr (exit 2). Warnings go
 // to `warnings`, a line each: who runs the file reads them, not who asks about one record.
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
-    const std::vector<std::string>& files, std::vector<std::string>* warnings = nullptr);
+    const PipelineFiles& files, std::vector<std::string>* warnings = nullptr);
 
 // Why --id ID names no record of a pipeline whose ids are positions, with `how` to name one;
 // nothing where it does, or where ids are others.

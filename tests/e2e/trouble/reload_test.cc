@@ -93,6 +93,28 @@ TEST_F(Reload, OfAFileWithAnErrorChangesNothing) {
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
 }
 
+TEST_F(Reload, ReadsTheSharedFileAgainAndKeepsWhatIsSet) {
+  PipelineText text = Text(1);
+  WorkerOptions options = Worker(text);
+  const auto shared = [&](const std::string& level) {
+    return folder_.Write("shared.yaml", "observe: {log: {level: " + level + "}}\n");
+  };
+  for (const std::string& word : {std::string("--with"), shared("info"), std::string("--set"),
+                                  std::string("processing.concurrency=2")}) {
+    options.files.push_back(word);
+  }
+  WorkerProcess worker(options);
+  shared("debug");
+  worker.Hangup();
+  EXPECT_TRUE(Says(worker, "observe.log.level is applied")) << worker.Log();
+  EXPECT_THAT(worker.Log(), Not(HasSubstr("processing.concurrency")));
+  folder_.Write("shared.yaml", "lok: {}\n");
+  worker.Hangup();
+  EXPECT_TRUE(Says(worker, "(see stderr): nothing was changed")) << worker.Log();
+  EXPECT_THAT(worker.Log(), HasSubstr("shared.yaml:1:1: error: unknown key"));
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+}
+
 TEST_F(Reload, APipelineIsPausedAndResumedOverHttp) {
   PipelineText text = Text(2);
   text.more = "observe: {control: loopback}\n";

@@ -80,7 +80,7 @@ TEST_F(LockNodesTest, OfAPipelineWhoseLedgerDecidesAreSeenAsThoseSeeThemThatNeed
                          "lock: {redis: {nodes: [\"a:1\"]}}\n"
                          "on_bad_record: stop\n"
                          "output: {sqlite: {path: e.db, table: t, columns: {a: key}}}\n";
-  const auto pipelines = LoadPipelines({file});
+  const auto pipelines = LoadPipelines({{file}, {}});
   ASSERT_TRUE(pipelines && !pipelines->front().lock.lock.quarantine);
   const auto nodes = Resolve({file});
   ASSERT_TRUE(nodes) << error;
