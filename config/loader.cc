@@ -12,6 +12,7 @@
 #include "config/read/reader.h"
 #include "config/read/tests_reader.h"
 #include "config/read/tree.h"
+#include "consumer/pipeline/read_topics.h"
 #include "locking/base/digest.h"
 
 namespace fencepost::config {
@@ -33,6 +34,14 @@ bool IsPlainText(std::string_view text) {
          simdjson::validate_utf8(text.data(), text.size());
 }
 
+// As far as they say it: what two patterns match together is not known.
+bool ReadsOneOf(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  const auto matched = [](const auto& entries, const consumer::ReadTopics& read) {
+    return std::ranges::any_of(entries, [&](const auto& entry) { return read.Has(entry); });
+  };
+  return std::ranges::find_first_of(a, b) != a.end() || matched(a, b) || matched(b, a);
+}
+
 // One before it in `files` that reads a topic in the same group, by what both say of the cluster.
 const LoadResult* SharesRecords(const LoadResult& file, std::span<const LoadResult> files) {
   const auto common = [](const auto& a, const auto& b) {
@@ -43,7 +52,7 @@ const LoadResult* SharesRecords(const LoadResult& file, std::span<const LoadResu
     if (!other.options) continue;
     const consumer::KafkaOptions& a = file.options->kafka;
     const consumer::KafkaOptions& b = other.options->kafka;
-    if (a.group == b.group && common(a.brokers, b.brokers) && common(a.topics, b.topics)) {
+    if (a.group == b.group && common(a.brokers, b.brokers) && ReadsOneOf(a.topics, b.topics)) {
       return &other;
     }
   }

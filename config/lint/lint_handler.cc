@@ -64,11 +64,11 @@ void LintDeadLetter(const Values& values, Findings& findings) {
   }
   const std::string topic = values.String("dead_letter.topic");
   if (topic.empty()) return;
-  if (IsRead(values, topic)) {
+  if (const std::string by = ReadBy(values, topic); !by.empty()) {
     findings.Error(values.ValuePlace("dead_letter.topic"), "loop",
-                   "dead_letter.topic: {} is one of kafka.topics: its dead letters would come back "
+                   "dead_letter.topic: {} is {} kafka.topics: its dead letters would come back "
                    "for ever; take a topic of their own",
-                   Shown(values, "dead_letter.topic"));
+                   Shown(values, "dead_letter.topic"), by);
   }
   if (topic == values.String("output.kafka.topic")) {
     findings.Error(values.ValuePlace("dead_letter.topic"), "loop",

@@ -39,6 +39,18 @@ void LintLogin(const Values& values, Findings& findings) {
   }
 }
 
+// A consumer that has a pattern is not told of internal topics at all.
+void LintTopics(const Values& values, Findings& findings) {
+  const auto topics = values.Texts("kafka.topics");
+  if (std::ranges::none_of(topics, consumer::IsPattern, &Text::value)) return;
+  for (const Text& topic : topics) {
+    if (!consumer::IsInternalTopic(topic.value)) continue;
+    findings.Error(topic.at, "value",
+                   "kafka.topics: {} is an internal topic, which is not read beside a pattern",
+                   topic.shown);
+  }
+}
+
 // What the protocols before brokers say is what kafka.tls, kafka.sasl and librdkafka say.
 void LintProtocols(const Values& values, Findings& findings) {
   std::string_view first;
@@ -83,6 +95,7 @@ void LintPair(const Values& values, std::string_view first, std::string_view sec
 
 void LintKafka(const Values& values, Findings& findings) {
   LintPair(values, "kafka.tls.certificate", "kafka.tls.key", findings);
+  LintTopics(values, findings);
   LintLogin(values, findings);
   LintProtocols(values, findings);
   for (const Text& setting : values.Texts("kafka.librdkafka")) {

@@ -105,11 +105,11 @@ void LintFailover(const Values& values, Findings& findings) {
 void LintKafkaOutput(const Values& values, Findings& findings) {
   if (!values.Given("output.kafka")) return;
   const std::string topic = values.String("output.kafka.topic");
-  if (IsRead(values, topic)) {
+  if (const std::string by = ReadBy(values, topic); !by.empty()) {
     findings.Error(
         values.ValuePlace("output.kafka.topic"), "loop",
-        "output.kafka.topic: {} is one of kafka.topics: the pipeline would feed itself for ever",
-        Shown(values, "output.kafka.topic"));
+        "output.kafka.topic: {} is {} kafka.topics: the pipeline would feed itself for ever",
+        Shown(values, "output.kafka.topic"), by);
   }
   for (const Text& header : values.Texts("output.kafka.headers")) {
     if (header.name != HeaderRules::kAll || header.value == HeaderRules::kDrop) continue;

@@ -12,6 +12,7 @@
 #include "config/read/reader.h"
 #include "config/text/finding.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
+#include "consumer/pipeline/read_topics.h"
 
 namespace fencepost::config {
 
@@ -80,8 +81,13 @@ inline Place PlaceOfEither(const Values& values, std::string_view first, std::st
                                                       : values.ValuePlace(second);
 }
 
-inline bool IsRead(const Values& values, const std::string& topic) {
-  return std::ranges::count(values.options().kafka.topics, topic) > 0;
+// How kafka.topics reads a topic: "one of", "matched by "^a.*" of"; empty: it does not.
+inline std::string ReadBy(const Values& values, const std::string& topic) {
+  for (const Text& entry : values.Texts("kafka.topics")) {
+    if (!consumer::ReadTopics({entry.value}).Has(topic)) continue;
+    return consumer::IsPattern(entry.value) ? "matched by " + entry.shown + " of" : "one of";
+  }
+  return "";
 }
 
 inline bool ExactlyOnce(const Values& values) {

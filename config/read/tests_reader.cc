@@ -11,6 +11,7 @@
 
 #include "config/text/suggestion.h"
 #include "consumer/json/json_text.h"
+#include "consumer/pipeline/read_topics.h"
 
 namespace fencepost::config {
 namespace {
@@ -134,9 +135,11 @@ class TestsReader {
     GivenRecord record;
     record.line = node.at.line;
     record.topic = values.String("tests.given.topic");
-    if (record.topic.empty() && !topics_.empty()) record.topic = topics_.front();
-    if (!topics_.empty() &&
-        std::find(topics_.begin(), topics_.end(), record.topic) == topics_.end()) {
+    const bool given = values.Given("tests.given.topic");
+    if (!given && !topics_.names().empty()) record.topic = topics_.names().front();
+    if (!given && record.topic.empty() && !topics_.pattern().empty()) {
+      Error(node.at, "tests.given: give the record's topic: kafka.topics has none by name");
+    } else if (given && pipeline_.Find("kafka.topics") != nullptr && !topics_.Has(record.topic)) {
       Error(values.ValuePlace("tests.given.topic"), "tests.given.topic: {} is none of kafka.topics",
             Shown(values, "tests.given.topic"));
     }
@@ -337,7 +340,7 @@ class TestsReader {
   const Values& pipeline_;
   const Environment& environment_;
   Findings& findings_;
-  std::vector<std::string> topics_;
+  const consumer::ReadTopics topics_;
   std::vector<std::string> cells_;
   const bool effects_;
 };

@@ -8,6 +8,7 @@
 #include "config/text/scalar.h"
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/pipeline/options.h"
+#include "consumer/pipeline/read_topics.h"
 #include "locking/redis/address.h"
 
 namespace fencepost::config {
@@ -87,6 +88,12 @@ std::string CheckTopic(std::string_view text) {
         return IsLetter(c) || IsDigit(c) || c == '.' || c == '_' || c == '-';
       });
   return good ? "" : "is not a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'";
+}
+
+std::string CheckTopicOrPattern(std::string_view text) {
+  if (!consumer::IsPattern(text)) return CheckTopic(text);
+  const std::string problem = consumer::ProblemOfPattern(text);
+  return problem.empty() ? "" : "is not a pattern: " + problem;
 }
 
 std::string CheckHostPort(std::string_view text) {

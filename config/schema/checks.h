@@ -9,6 +9,7 @@ namespace fencepost::config {
 std::string CheckNotEmpty(std::string_view text);
 std::string CheckPipelineName(std::string_view text);
 std::string CheckTopic(std::string_view text);
+std::string CheckTopicOrPattern(std::string_view text);
 std::string CheckHostPort(std::string_view text);       // a port from 1 on
 std::string CheckBroker(std::string_view text);         // HOST:PORT, or with a protocol before it
 std::string CheckListenAddress(std::string_view text);  // port 0 too
@@ -28,10 +29,10 @@ std::string WithoutSelectors(const std::string& url);  // with x in their places
 std::string CheckHttpHeader(std::string_view text);    // the name of one (RFC 9110)
 std::string CheckBasicUser(std::string_view text);
 std::string CheckBearer(std::string_view text);
-std::string CheckStatus(std::string_view text);        // 404 or 4xx
-std::string CheckErrorClass(std::string_view text);    // a status, or a word
-std::string CheckWord(std::string_view text);          // a-z and _
-std::string CheckPart(std::string_view text);  // the pointer (RFC 6901) of a part of a value
+std::string CheckStatus(std::string_view text);      // 404 or 4xx
+std::string CheckErrorClass(std::string_view text);  // a status, or a word
+std::string CheckWord(std::string_view text);        // a-z and _
+std::string CheckPart(std::string_view text);        // the pointer (RFC 6901) of a part of a value
 
 // Of SASL_SSL://HOST:PORT: SASL_SSL, also where it is in small letters. Empty: there is none.
 std::string_view BrokerProtocol(std::string_view text);

@@ -93,15 +93,19 @@ std::vector<Key> KafkaKeys() {
             "Where to find the cluster, each `HOST:PORT`. `SSL://` or `SASL_SSL://` before it is "
             "`tls: {}`; other protocols must agree with `tls` and `sasl`.",
             {.check = CheckBroker, .required = true, .by_commas = true, .basic = true}),
-      kafka("topics", &KafkaOptions::topics, "Topics to read.",
-            {.check = CheckTopic, .required = true, .by_commas = true, .basic = true}),
+      kafka("topics", &KafkaOptions::topics,
+            "Topics to read. One that begins with `^` is a pattern, a POSIX extended regular "
+            "expression for the whole name: `^returns-.*`. New topics are found within a minute; "
+            "1,000 in all; none that begins with `__`.",
+            {.check = CheckTopicOrPattern, .required = true, .by_commas = true, .basic = true}),
       kafka("group", &KafkaOptions::group, "Consumer group.",
             {.default_words = "the pipeline's `name`", .basic = true}),
       kafka(
           "start_from",
           OneOf<StartFrom>({{"earliest", StartFrom::kEarliest}, {"latest", StartFrom::kLatest}},
                            kKafka, &KafkaOptions::start_from),
-          "Where to start; used only where the group has no offset on any partition of the topic.",
+          "Where to start; used only where the group has no offset on any partition of the topic. "
+          "A topic that a pattern finds once the group has begun is read from its beginning.",
           {.basic = true}),
       kafka("commit_interval", &KafkaOptions::commit_interval, "How often offsets are committed.",
             {.limits = {{"10ms", "1m"}}}),

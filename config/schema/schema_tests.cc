@@ -13,7 +13,7 @@ std::vector<Key> GivenKeys() {
       given("", "The records that the topics hold, in their order.",
             {.type = T::kSections, .required = true}),
       given("topic", "One of `kafka.topics`.",
-            {.default_words = "the first of `kafka.topics`", .check = CheckTopic}),
+            {.default_words = "the first name of `kafka.topics`", .check = CheckTopic}),
       given("partition", "Partition.",
             {.type = T::kInteger, .default_value = "0", .limits = {{"0", "10000"}}}),
       given("key", "Key.", {.type = T::kAny, .default_words = "null"}),

@@ -113,11 +113,15 @@ std::vector<std::string_view> SplitAtCommas(std::string_view text) {
   for (std::size_t comma = text.find(','); comma != std::string_view::npos;) {
     const std::string_view rest = text.substr(comma + 1);
     const bool in_login = rest.substr(0, rest.find("://")).find('@') != std::string_view::npos;
-    if (!in_login) {
-      parts.push_back(trimmed(text.substr(0, comma)));
+    const std::string_view part = text.substr(0, comma);
+    const bool in_bounds =  // of a pattern: ^a{1,3}
+        part.starts_with('^') && std::ranges::count(part, '{') > std::ranges::count(part, '}');
+    const bool parted = !in_login && !in_bounds;
+    if (parted) {
+      parts.push_back(trimmed(part));
       text = rest;
     }
-    comma = text.find(',', in_login ? comma + 1 : 0);
+    comma = text.find(',', parted ? 0 : comma + 1);
   }
   parts.push_back(trimmed(text));
   return parts;
