@@ -32,16 +32,27 @@ tl::expected<rdkafka::Event, Error> Request(rd_kafka_t* handle, rd_kafka_admin_o
   return event;
 }
 
+rdkafka::PartitionList PartitionsOf(const std::vector<KnownTopic>& topics, Offset offset) {
+  rdkafka::PartitionList list = rdkafka::MakeList(topics.size());
+  for (const KnownTopic& topic : topics) {
+    for (int p = 0; p < topic.partitions; ++p) {
+      rd_kafka_topic_partition_list_add(list.get(), topic.name.c_str(), p)->offset = offset;
+    }
+  }
+  return list;
+}
+
 // The list's offsets, where `error` is none.
 tl::expected<std::vector<Offset>, Error> OffsetsOf(const rdkafka::PartitionList& list,
-                                                   rd_kafka_resp_err_t error,
-                                                   const std::string& topic) {
+                                                   rd_kafka_resp_err_t error) {
   std::vector<Offset> offsets;
+  std::string where;
   for (int i = 0; i < list->cnt && error == RD_KAFKA_RESP_ERR_NO_ERROR; ++i) {
     error = list->elems[i].err;
+    where = list->elems[i].topic;
     offsets.push_back(std::max<Offset>(list->elems[i].offset, -1));
   }
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(error));
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(where, rd_kafka_err2str(error));
   return offsets;
 }
 
@@ -58,6 +69,31 @@ tl::expected<int, rd_kafka_resp_err_t> AskPartitionCount(rd_kafka_t* handle,
   error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
   return metadata->topics[0].partition_cnt;
+}
+
+tl::expected<std::vector<KnownTopic>, rd_kafka_resp_err_t> AskTopics(rd_kafka_t* handle,
+                                                                     const ReadTopics& read,
+                                                                     Millis limit) {
+  std::vector<KnownTopic> topics;
+  if (read.pattern().empty()) {
+    for (const std::string& name : read.names()) {
+      const auto count = AskPartitionCount(handle, name, limit);
+      if (!count) return tl::unexpected(count.error());
+      topics.push_back({name, *count});
+    }
+  } else {
+    const rd_kafka_metadata_t* raw = nullptr;
+    const auto error = rd_kafka_metadata(handle, 1, nullptr, &raw, Ms(limit));
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
+    const rdkafka::Metadata metadata(raw);
+    for (int i = 0; i < metadata->topic_cnt; ++i) {
+      const rd_kafka_metadata_topic& one = metadata->topics[i];
+      if (one.err == RD_KAFKA_RESP_ERR_NO_ERROR && read.Has(one.topic))
+        topics.push_back({one.topic, one.partition_cnt});
+    }
+  }
+  std::ranges::sort(topics, {}, &KnownTopic::name);
+  return topics;
 }
 
 tl::expected<std::unique_ptr<KafkaAdmin>, Error> KafkaAdmin::Make(const KafkaOptions& options) {
@@ -170,34 +206,40 @@ tl::expected<TopicRules, Error> KafkaAdmin::RulesOf(const std::string& topic, Mi
   return TopicRules::Of(settings);
 }
 
-tl::expected<rdkafka::PartitionList, Error> KafkaAdmin::Partitions(const std::string& topic,
-                                                                   Offset offset, Millis limit) {
-  const auto count = AskPartitionCount(handle_.get(), topic, limit);
-  if (!count && count.error() == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
-    return tl::unexpected(Error{"topic_missing", "the topic does not exist", topic, "create it"});
-  }
-  if (!count) return Failed(topic, rd_kafka_err2str(count.error()));
-  rdkafka::PartitionList list = rdkafka::MakeList(static_cast<std::size_t>(*count));
-  for (int p = 0; p < *count; ++p) {
-    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), p)->offset = offset;
-  }
-  return list;
+tl::expected<std::vector<KnownTopic>, Error> KafkaAdmin::Topics(const ReadTopics& read,
+                                                                Millis limit) {
+  auto topics = AskTopics(handle_.get(), read, limit);
+  if (topics) return std::move(*topics);
+  const std::string names(fmt::format("{}", fmt::join(read.names(), ", ")));
+  if (topics.error() != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+    return Failed(names, rd_kafka_err2str(topics.error()));
+  return tl::unexpected(Error{"topic_missing", "the topic does not exist", names, "create it"});
+}
+
+tl::expected<std::vector<Offset>, Error> KafkaAdmin::EndOffsets(
+    const std::vector<KnownTopic>& topics, Millis limit) {
+  const auto list = PartitionsOf(topics, RD_KAFKA_OFFSET_END);
+  const auto error = rd_kafka_offsets_for_times(handle_.get(), list.get(), Ms(limit));
+  return OffsetsOf(list, error);
+}
+
+tl::expected<std::vector<Offset>, Error> KafkaAdmin::CommittedOffsets(
+    const std::vector<KnownTopic>& topics, Millis limit) {
+  const auto list = PartitionsOf(topics, RD_KAFKA_OFFSET_INVALID);
+  const auto error = rd_kafka_committed(handle_.get(), list.get(), Ms(limit));
+  return OffsetsOf(list, error);
 }
 
 tl::expected<std::vector<Offset>, Error> KafkaAdmin::EndOffsets(const std::string& topic,
                                                                 Millis limit) {
-  auto list = Partitions(topic, RD_KAFKA_OFFSET_END, limit);
-  if (!list) return tl::unexpected(list.error());
-  const auto error = rd_kafka_offsets_for_times(handle_.get(), list->get(), Ms(limit));
-  return OffsetsOf(*list, error, topic);
+  return Topics({topic}, limit).and_then([&](const auto& one) { return EndOffsets(one, limit); });
 }
 
 tl::expected<std::vector<Offset>, Error> KafkaAdmin::CommittedOffsets(const std::string& topic,
                                                                       Millis limit) {
-  auto list = Partitions(topic, RD_KAFKA_OFFSET_INVALID, limit);
-  if (!list) return tl::unexpected(list.error());
-  const auto error = rd_kafka_committed(handle_.get(), list->get(), Ms(limit));
-  return OffsetsOf(*list, error, topic);
+  return Topics({topic}, limit).and_then([&](const auto& one) {
+    return CommittedOffsets(one, limit);
+  });
 }
 
 }  // namespace fencepost::consumer

@@ -12,6 +12,7 @@
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/client/topic_rules.h"
 #include "consumer/pipeline/options.h"
+#include "consumer/pipeline/read_topics.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
 
@@ -21,6 +22,19 @@ namespace fencepost::consumer {
 // the handle knows, and has those created that were deleted meanwhile.)
 tl::expected<int, rd_kafka_resp_err_t> AskPartitionCount(rd_kafka_t* handle,
                                                          const std::string& topic, Millis limit);
+
+// A topic that is there.
+struct KnownTopic {
+  std::string name;
+  int partitions = 0;
+  bool operator==(const KnownTopic&) const = default;
+};
+// Those that are read, by name; by any handle, but where there is a pattern not by one of a group:
+// it would take the answer for news of its subscription. A name that is missing is an error where
+// there is no pattern, and left out where there is one.
+tl::expected<std::vector<KnownTopic>, rd_kafka_resp_err_t> AskTopics(rd_kafka_t* handle,
+                                                                     const ReadTopics& read,
+                                                                     Millis limit);
 
 class KafkaAdmin {
  public:
@@ -32,10 +46,16 @@ class KafkaAdmin {
   // Error: "topic_exists", "kafka_admin". A mock cluster does not know this call.
   tl::expected<void, Error> CreateTopic(const std::string& topic, int partitions, int replication,
                                         Millis limit);
-  // By partition. Error: "topic_missing", "kafka_admin".
+  // AskTopics. Error: "topic_missing", "kafka_admin".
+  tl::expected<std::vector<KnownTopic>, Error> Topics(const ReadTopics& read, Millis limit);
+  // By partition, of one topic or of several, one after the other. Error: as above.
   tl::expected<std::vector<Offset>, Error> EndOffsets(const std::string& topic, Millis limit);
-  // By partition: what the group has committed, -1 for nothing.
+  tl::expected<std::vector<Offset>, Error> EndOffsets(const std::vector<KnownTopic>& topics,
+                                                      Millis limit);
+  // Likewise: what the group has committed, -1 for nothing.
   tl::expected<std::vector<Offset>, Error> CommittedOffsets(const std::string& topic, Millis limit);
+  tl::expected<std::vector<Offset>, Error> CommittedOffsets(const std::vector<KnownTopic>& topics,
+                                                            Millis limit);
   // Deletes the records of each partition before its offset, for good. Error: "kafka_admin", with
   // the partition; those of others may be deleted. A mock cluster does not know this call.
   struct Before {
@@ -52,8 +72,6 @@ class KafkaAdmin {
 
  private:
   explicit KafkaAdmin(rd_kafka_t* handle) : handle_(handle) {}
-  tl::expected<rdkafka::PartitionList, Error> Partitions(const std::string& topic, Offset offset,
-                                                         Millis limit);
 
   rdkafka::Handle handle_;
 };

@@ -15,16 +15,14 @@ namespace {
 constexpr Millis kLagLimit{2000};
 
 // Nothing: a broker did not answer, or a topic is not there.
-std::optional<std::int64_t> Ask(KafkaAdmin& admin, const std::vector<std::string>& topics) {
-  std::int64_t lag = 0;
-  for (const std::string& topic : topics) {
-    const auto committed = admin.CommittedOffsets(topic, kLagLimit);
-    if (!committed) return std::nullopt;
-    const auto ends = admin.EndOffsets(topic, kLagLimit);  // after them, so that none is ahead
-    if (!ends) return std::nullopt;
-    lag += LagOf(*ends, *committed);
-  }
-  return lag;
+std::optional<std::int64_t> Ask(KafkaAdmin& admin, const ReadTopics& read) {
+  const auto topics = admin.Topics(read, kLagLimit);
+  if (!topics) return std::nullopt;
+  const auto committed = admin.CommittedOffsets(*topics, kLagLimit);
+  if (!committed) return std::nullopt;
+  const auto ends = admin.EndOffsets(*topics, kLagLimit);  // after them, so that none is ahead
+  if (!ends) return std::nullopt;
+  return LagOf(*ends, *committed);
 }
 
 }  // namespace
@@ -45,6 +43,7 @@ GroupLag::GroupLag(KafkaOptions options, std::chrono::milliseconds interval, Tol
 
 void GroupLag::Run(const std::stop_token& stop) {
   std::unique_ptr<KafkaAdmin> admin;
+  const ReadTopics read(options_.topics);
   std::mutex mutex;
   std::condition_variable_any stopped;
   for (;;) {
@@ -56,7 +55,7 @@ void GroupLag::Run(const std::stop_token& stop) {
       if (!made) continue;
       admin = std::move(*made);
     }
-    if (const auto lag = Ask(*admin, options_.topics)) told_(*lag);
+    if (const auto lag = Ask(*admin, read)) told_(*lag);
   }
 }
 

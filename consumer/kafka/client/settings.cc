@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "consumer/pipeline/read_topics.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -104,6 +106,7 @@ constexpr RefusedSetting kRefused[] = {
     {"acks", "fencepost sets it"},
     {"request.required.acks", "fencepost sets it"},
     {"allow.auto.create.topics", "workers create no topics"},
+    {"topic.blacklist", "kafka.topics says what is read"},
     {"group.id", "write it as kafka.group"},
     {"group.instance.id", "it is the worker's name: write kafka.static_members: true"},
     {"bootstrap.servers", "write it as kafka.brokers"},
@@ -215,6 +218,8 @@ KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& c
       !options.librdkafka.contains("fetch.max.bytes")) {
     settings.erase("fetch.max.bytes");  // then librdkafka makes it as large
   }
+  const bool patterns = std::ranges::any_of(options.topics, IsPattern);
+  if (patterns) settings["topic.blacklist"] = "^__";  // the internal ones: IsInternalTopic
   settings["group.id"] = options.group;
   settings["client.id"] = client_id;
   if (options.static_members) settings["group.instance.id"] = client_id;
@@ -235,10 +240,12 @@ tl::expected<void, Error> CheckKafkaOptions(const KafkaOptions& options) {
   if (options.topics.empty()) {
     return bad("no topics are given", "kafka.topics", "list at least one topic");
   }
+  const bool patterns = std::ranges::any_of(options.topics, IsPattern);
   for (const std::string& topic : options.topics) {
-    if (topic.empty() || topic.front() == '^') {
-      return bad(fmt::format("'{}' is not the name of a topic", topic), "kafka.topics",
-                 "list the topics by name; patterns are not supported");
+    const std::string problem = IsPattern(topic) ? ProblemOfPattern(topic) : "";
+    if (topic.empty() || !problem.empty() || (patterns && IsInternalTopic(topic))) {
+      return bad(fmt::format("'{}' is not a topic to be read", topic), "kafka.topics",
+                 problem.empty() ? "list names, internal ones not beside a pattern" : problem);
     }
   }
   for (const auto& [name, value] : options.librdkafka) {

@@ -38,7 +38,7 @@ KafkaSettings ProducerSettings(const KafkaOptions& options);
 // Makes each record a batch of its own, compressed as far as it goes unless the user has chosen.
 void SetSingles(KafkaSettings& settings, const KafkaOptions& options);
 
-// Brokers and topics given, no regular expression, no refused setting. Error: code "bad_config".
+// Brokers and topics given, patterns that compile, no refused setting. Error: code "bad_config".
 tl::expected<void, Error> CheckKafkaOptions(const KafkaOptions& options);
 
 struct SettingProblem {

@@ -10,6 +10,7 @@
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/message.h"
 #include "consumer/kafka/client/settings.h"
+#include "consumer/pipeline/read_topics.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -247,8 +248,7 @@ tl::expected<bool, Error> LogReader::Exists(const LogQuestion& question, Millis 
   const auto count = AskPartitionCount(consumer_.get(), question.where.topic, Millis(limit_ms));
   if (count) return question.where.partition < *count;
   const bool missing = MeaningOf(count.error()) == Meaning::kTopicMissing;
-  if (missing && std::ranges::find(options_.topics, question.where.topic) == options_.topics.end())
-    return false;
+  if (missing && !ReadTopics(options_.topics).Has(question.where.topic)) return false;
   trouble_ = rd_kafka_err2str(count.error());
   return tl::unexpected(NoAnswer());
 }

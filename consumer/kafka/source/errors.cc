@@ -20,7 +20,8 @@ std::string Place(const PartitionProblem& problem) {
 }
 
 // librdkafka does not always say of which topic it speaks, but in words.
-std::string Named(const std::string& topic, const std::string& text) {
+std::string Named(const std::string& topic, const std::string& text, bool matched) {
+  if (matched) return "a topic that kafka.topics matches";
   return topic.empty() ? fmt::format("a topic ({})", text) : fmt::format("topic '{}'", topic);
 }
 
@@ -77,13 +78,17 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
       }
       health.Note(locking::Severity::kWarn, "brokers_away", all);
       return;
-    case Meaning::kTopicMissing:
+    case Meaning::kTopicMissing: {
       if (samples != nullptr) samples->Hurry();
-      health.SetTrouble(meaning, topic, fmt::format("{} does not exist (yet)", Named(topic, text)));
-      health.Note(
-          locking::Severity::kWarn, "topic_missing",
-          fmt::format("{} does not exist (yet): create it, workers do not", Named(topic, text)));
+      const bool none = !read.pattern().empty() && text.find(read.pattern()) != std::string::npos;
+      if (none && epoch == 0) starts->NothingMatches();
+      health.SetTrouble(meaning, topic,
+                        fmt::format("{} does not exist (yet)", Named(topic, text, none)));
+      health.Note(locking::Severity::kWarn, "topic_missing",
+                  fmt::format("{} does not exist (yet): create it, workers do not",
+                              Named(topic, text, none)));
       return;
+    }
     case Meaning::kForbidden:
       health.SetTrouble(meaning, topic, fmt::format("not authorised: {}", all));
       health.Note(locking::Severity::kWarn, "not_authorised",
@@ -175,10 +180,10 @@ void KafkaSource::Impl::Fail(Error error) {
 }
 
 // librdkafka says when the last connection is gone, not when one is back. Whatever a broker says of
-// the topic, it is there; an error of the client's own is below zero.
-void KafkaSource::Impl::ProbeBrokers() {
-  const auto count = AskPartitionCount(consumer.get(), options.topics.front(), kProbe);
-  if (!count && count.error() < RD_KAFKA_RESP_ERR_NO_ERROR) return;
+// the topics, it is there; an error of the client's own is below zero.
+void KafkaSource::Impl::ProbeBrokers() {  // outside of callbacks
+  const auto topics = AskTopics(consumer.get(), read, kProbe);
+  if (!topics && topics.error() < RD_KAFKA_RESP_ERR_NO_ERROR) return;
   health.ClearTrouble(Meaning::kBrokersAway);
 }
 

@@ -49,28 +49,66 @@ InitialOffsets::InitialOffsets(rd_kafka_t* consumer, OffsetCommitter* commits,
       commits_(commits),
       options_(options),
       extras_(extras),
+      topics_(options.topics, note),
       cancelled_(std::move(cancelled)),
       note_(std::move(note)) {}
 
 InitialOffsets::Outcome InitialOffsets::Resolve(rd_kafka_topic_partition_list_t* assigned,
                                                 std::chrono::milliseconds limit) {
-  auto end = Clock::now() + limit;
   std::set<std::string> topics;
   for (int i = 0; i < assigned->cnt; ++i) topics.insert(assigned->elems[i].topic);
+  auto outcome = Outcome::kResolved;
+  if (topics_.any()) outcome = Repeat(limit, [this] { return LookForTopics(); });
   for (const std::string& topic : topics) {
-    Turn turn = Turn::kAgain;
-    while (turn == Turn::kAgain || turn == Turn::kCommitted) {
-      if (cancelled_()) return Outcome::kCancelled;
-      turn = ResolveOnce(topic, assigned);
-      if (turn == Turn::kCommitted) end = Clock::now() + limit;
-      if (turn != Turn::kAgain) continue;
-      if (Clock::now() >= end) return Outcome::kRejoin;
-      std::this_thread::sleep_for(kRetryDelay);
-    }
-    if (turn == Turn::kRejoin) return Outcome::kRejoin;
-    if (turn == Turn::kRefused) return Outcome::kRefused;
+    if (outcome != Outcome::kResolved) break;
+    outcome = Repeat(limit, [&] { return ResolveOnce(topic, assigned); });
   }
-  return Outcome::kResolved;
+  return outcome;
+}
+
+InitialOffsets::Outcome InitialOffsets::Repeat(std::chrono::milliseconds limit,
+                                               const std::function<Turn()>& step) {
+  auto end = Clock::now() + limit;
+  while (!cancelled_()) {
+    switch (step()) {
+      case Turn::kDone:
+        return Outcome::kResolved;
+      case Turn::kRejoin:
+        return Outcome::kRejoin;
+      case Turn::kRefused:
+        return Outcome::kRefused;
+      case Turn::kCommitted:
+        end = Clock::now() + limit;
+        break;
+      case Turn::kAgain:
+        if (Clock::now() >= end) return Outcome::kRejoin;
+        std::this_thread::sleep_for(kRetryDelay);
+        break;
+    }
+  }
+  return Outcome::kCancelled;
+}
+
+// By a client of its own: this consumer would take the answer for news of its subscription, and
+// join again within the callback.
+InitialOffsets::Turn InitialOffsets::LookForTopics() {
+  const auto admin = Admin();
+  if (!admin) return Again(admin.error());
+  auto found = (*admin)->Topics(topics_.read(), std::chrono::milliseconds(kCallMs));
+  if (!found) return Again(fmt::format("metadata of the topics: {}", found.error().what));
+  const auto refused = topics_.Take(std::move(*found));
+  if (!refused) return Turn::kDone;
+  error_ = *refused;
+  return Turn::kRefused;
+}
+
+tl::expected<KafkaAdmin*, std::string> InitialOffsets::Admin() {
+  if (admin_ == nullptr) {
+    auto made = KafkaAdmin::Make(options_);
+    if (!made) return tl::unexpected(made.error().Line());
+    admin_ = std::move(*made);
+  }
+  return admin_.get();
 }
 
 // What the group has committed of one partition, once no transaction holds it back.
@@ -222,12 +260,9 @@ tl::expected<bool, std::string> InitialOffsets::AskOwned(const std::string& topi
 // did not tell before is in a transaction.
 tl::expected<void, std::string> InitialOffsets::AskOthers(const std::string& topic,
                                                           std::vector<KnownPartition>& partitions) {
-  if (admin_ == nullptr) {
-    auto made = KafkaAdmin::Make(options_);
-    if (!made) return tl::unexpected(made.error().Line());
-    admin_ = std::move(*made);
-  }
-  const auto offsets = admin_->CommittedOffsets(topic, std::chrono::milliseconds(kCallMs));
+  const auto admin = Admin();
+  if (!admin) return tl::unexpected(admin.error());
+  const auto offsets = (*admin)->CommittedOffsets(topic, std::chrono::milliseconds(kCallMs));
   if (!offsets) {
     return tl::unexpected(fmt::format("committed offsets of {}: {}", topic, offsets.error().what));
   }
@@ -254,11 +289,10 @@ std::optional<Offset> InitialOffsets::AfterTransaction(const TopicPartition& whe
   return *found;
 }
 
-// The group has no offset on any partition: is it new, or did its offsets expire?
+// The group has no offset on any partition, and would start at the end: is it new, or did its
+// offsets expire? From the earliest on, the ledger knows what is done.
 InitialOffsets::Turn InitialOffsets::MayCommitStarts(const std::string& topic) {
-  const bool asks = extras_.knows_earlier_work != nullptr;
-  // From the earliest on, the ledger knows what is done.
-  if (!asks || options_.start_from != StartFrom::kLatest) return Turn::kDone;
+  if (extras_.knows_earlier_work == nullptr) return Turn::kDone;
   const std::string none =
       fmt::format("the group '{}' has no offsets on {}", options_.group, topic);
   const auto known = extras_.knows_earlier_work(topic);
@@ -275,44 +309,63 @@ InitialOffsets::Turn InitialOffsets::MayCommitStarts(const std::string& topic) {
   return Turn::kRefused;
 }
 
+// Anything of what it reads is committed. What a pattern finds after that is new.
+tl::expected<bool, std::string> InitialOffsets::GroupHasBegun() {
+  const auto offsets = admin_->CommittedOffsets(topics_.now(), std::chrono::milliseconds(kCallMs));
+  if (!offsets) {
+    return tl::unexpected(
+        fmt::format("committed offsets of {}: {}", offsets.error().where, offsets.error().what));
+  }
+  return std::ranges::any_of(*offsets, [](Offset offset) { return offset >= 0; });
+}
+
+// With a pattern, whether a topic was there when the group began shows by its offset alone: so the
+// latest starts of all that are there are committed by one worker, before any other offset.
 InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
                                                   const std::vector<KnownPartition>& partitions,
                                                   StartStep step) {
   const bool all = step == StartStep::kCommitAll;
-  const bool latest = all && options_.start_from == StartFrom::kLatest;
-  if (const Turn may = all ? MayCommitStarts(topic) : Turn::kDone; may != Turn::kDone) return may;
-  const rdkafka::PartitionList list = rdkafka::MakeList(partitions.size());
-  for (std::size_t p = 0; p < partitions.size(); ++p) {
-    const KnownPartition& known = partitions[p];
-    if (!all && (!known.owned || known.committed || known.in_transaction)) continue;
-    // ListOffsets takes -2 and -1 for a timestamp: the first offset, and the last stable one.
-    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), static_cast<std::int32_t>(p))
-        ->offset = latest ? RD_KAFKA_OFFSET_END : RD_KAFKA_OFFSET_BEGINNING;
-  }
-  const auto error = rd_kafka_offsets_for_times(consumer_, list.get(), kCallMs);
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return Again(fmt::format("offsets of {}: {}", topic, rd_kafka_err2str(error)));
-  }
-  for (int i = 0; i < list->cnt; ++i) {
-    const rd_kafka_topic_partition_t& one = list->elems[i];
-    if (one.err != RD_KAFKA_RESP_ERR_NO_ERROR || one.offset < 0) {
-      return Again(
-          fmt::format("offset of {}/{}: {}", topic, one.partition, rd_kafka_err2str(one.err)));
+  bool latest = all && options_.start_from == StartFrom::kLatest;
+  std::vector<KnownTopic> of{{topic, static_cast<int>(partitions.size())}};
+  if (latest && topics_.any()) {
+    const auto begun = GroupHasBegun();
+    if (!begun) return Again(begun.error());
+    if (*begun || topics_.CameLater(topic)) {
+      latest = topics_.read().Names(topic);
+    } else {
+      of = topics_.now();
+      const std::string& first = of.empty() ? topic : of.front().name;
+      if (topic != first) {
+        return Again(fmt::format(
+            "waiting for the worker that owns {}/0 to commit the first offsets of all topics",
+            first));
+      }
     }
   }
-  if (cancelled_()) return Again(std::string(kStopping));
-  const auto done = commits_->CommitNow(list.get(), kCommitLimit, [this] { return !cancelled_(); });
-  if (!done) {
-    why_ = fmt::format("the first offsets of {} were not committed: {}", topic,
-                       rd_kafka_err2str(done.error()));
-    return ClassifyCommit(done.error()) == CommitResult::kRejected ? Turn::kRejoin : Turn::kAgain;
+  const rdkafka::PartitionList list = rdkafka::MakeList(partitions.size());
+  for (const auto& [name, count] : of) {
+    if (const Turn may = latest ? MayCommitStarts(name) : Turn::kDone; may != Turn::kDone)
+      return may;
+    for (int p = 0; p < count; ++p) {
+      const auto known = all ? KnownPartition{} : partitions[static_cast<std::size_t>(p)];
+      if (!all && (!known.owned || known.committed || known.in_transaction)) continue;
+      // ListOffsets takes -2 and -1 for a timestamp: the first offset, and the last stable one.
+      rd_kafka_topic_partition_list_add(list.get(), name.c_str(), p)->offset =
+          latest ? RD_KAFKA_OFFSET_END : RD_KAFKA_OFFSET_BEGINNING;
+    }
   }
-  if (all && extras_.knows_earlier_work == nullptr) {
+  const std::string what =
+      of.size() == 1 ? topic : fmt::format("{} and {} more topics", topic, of.size() - 1);
+  if (const Turn done = CommitList(*list); done != Turn::kDone) {
+    why_ = fmt::format("the first offsets of {}: {}", what, why_);
+    return done;
+  }
+  if (all && extras_.knows_earlier_work == nullptr && !topics_.CameLater(topic)) {
     note_(locking::Severity::kWarn, "starts_unknown",
           fmt::format(
               "the group '{}' had no offsets on {}: if this pipeline has worked on it before, "
               "they have expired or were deleted, and {}",
-              options_.group, topic,
+              options_.group, what,
               latest ? "what came meanwhile is passed over"
                      : "all its records are processed again, but for those that a pipeline of this "
                        "name, of any cluster, has marked as done on the lock nodes"));
@@ -320,10 +373,40 @@ InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
   note_(locking::Severity::kInfo, "starts_committed",
         all ? fmt::format("the group had no offsets on {}: the {} offsets of all {} partitions are "
                           "committed as its start",
-                          topic, latest ? "latest" : "earliest", list->cnt)
+                          what, latest ? "latest" : "earliest", list->cnt)
             : fmt::format("{} new partition(s) of {} start at the earliest offset", list->cnt,
                           topic));
   return Turn::kCommitted;  // read back what is there, so that what is used is what is committed
+}
+
+// Finds the offset of each, which is none yet, and commits it; kDone: all are. Parts of a list that
+// is too long for one request: what is left of it if this worker ends starts at the beginning.
+InitialOffsets::Turn InitialOffsets::CommitList(const rd_kafka_topic_partition_list_t& starts) {
+  constexpr int kMostInARequest = 1500;  // of names of any length in 1 MiB (message.max.bytes)
+  const rdkafka::PartitionList found(rd_kafka_topic_partition_list_copy(&starts));
+  const auto error = rd_kafka_offsets_for_times(consumer_, found.get(), kCallMs);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Again(rd_kafka_err2str(error));
+  for (int i = 0; i < found->cnt; ++i) {
+    const rd_kafka_topic_partition_t& one = found->elems[i];
+    if (one.err != RD_KAFKA_RESP_ERR_NO_ERROR || one.offset < 0) {
+      return Again(
+          fmt::format("offset of {}/{}: {}", one.topic, one.partition, rd_kafka_err2str(one.err)));
+    }
+  }
+  for (int i = 0; i < found->cnt; i += kMostInARequest) {
+    if (cancelled_()) return Again(std::string(kStopping));
+    const rdkafka::PartitionList part = rdkafka::MakeList(kMostInARequest);
+    for (int j = i; j < std::min(found->cnt, i + kMostInARequest); ++j) {
+      const rd_kafka_topic_partition_t& one = found->elems[j];
+      rd_kafka_topic_partition_list_add(part.get(), one.topic, one.partition)->offset = one.offset;
+    }
+    const auto done =
+        commits_->CommitNow(part.get(), kCommitLimit, [this] { return !cancelled_(); });
+    if (done) continue;
+    Again(rd_kafka_err2str(done.error()));
+    return ClassifyCommit(done.error()) == CommitResult::kRejected ? Turn::kRejoin : Turn::kAgain;
+  }
+  return Turn::kDone;
 }
 
 }  // namespace fencepost::consumer

@@ -16,6 +16,7 @@
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/log_identity/log_sample.h"
+#include "consumer/kafka/source/matched_topics.h"
 #include "consumer/kafka/source/offset_committer.h"
 #include "consumer/pipeline/options.h"
 
@@ -42,8 +43,7 @@ StartStep DecideStart(const std::vector<KnownPartition>& partitions);
 class InitialOffsets {
  public:
   enum class Outcome : std::uint8_t { kResolved, kRejoin, kCancelled, kRefused };
-  using Note =
-      std::function<void(locking::Severity, std::string_view event, std::string_view text)>;
+  using Note = MatchedTopics::Note;
 
   // An offset that a transaction holds back: librdkafka waits for it by itself.
   static constexpr Offset kInTransaction = RD_KAFKA_OFFSET_STORED;
@@ -52,12 +52,17 @@ class InitialOffsets {
                  const SourceExtras& extras, std::function<bool()> cancelled, Note note);
 
   // Sets the offset of each partition in `assigned`; all of them are committed then, but for those
-  // that a transaction holds back (kInTransaction). Blocks until that is so, nothing has come of it
-  // for `limit`, or
-  // the group has moved on (kRejoin, why() says it), cancelled, or the start is refused (error()).
+  // that a transaction holds back (kInTransaction). Blocks until that is so, nothing has come of a
+  // topic for `limit`, or the group has moved on (kRejoin, why() says it), cancelled, or refused
+  // (error()): the start, or the number of topics.
   Outcome Resolve(rd_kafka_topic_partition_list_t* assigned, std::chrono::milliseconds limit);
   [[nodiscard]] const std::string& why() const { return why_; }
   [[nodiscard]] const Error& error() const { return error_; }
+
+  // The brokers know no topic that a pattern matches: those that come are new.
+  void NothingMatches() {
+    if (topics_.now().empty()) (void)topics_.Take({});
+  }
 
   // What is committed of a partition that was in a transaction; nullopt: it still is, or nobody
   // answers. RD_KAFKA_OFFSET_INVALID: nothing is. Blocks about a tenth of a second at most.
@@ -72,10 +77,15 @@ class InitialOffsets {
   using Clock = std::chrono::steady_clock;
   enum class Turn : std::uint8_t { kDone, kAgain, kCommitted, kRejoin, kRefused };
 
+  Outcome Repeat(std::chrono::milliseconds limit, const std::function<Turn()>& step);
+  Turn LookForTopics();
   Turn ResolveOnce(const std::string& topic, rd_kafka_topic_partition_list_t* assigned);
   Turn CommitStarts(const std::string& topic, const std::vector<KnownPartition>& partitions,
                     StartStep step);
   Turn MayCommitStarts(const std::string& topic);
+  Turn CommitList(const rd_kafka_topic_partition_list_t& starts);
+  tl::expected<bool, std::string> GroupHasBegun();
+  tl::expected<KafkaAdmin*, std::string> Admin();
   tl::expected<std::vector<KnownPartition>, std::string> Committed(
       const std::string& topic, int count, const rd_kafka_topic_partition_list_t* assigned);
   tl::expected<bool, std::string> AskOwned(const std::string& topic,
@@ -93,6 +103,7 @@ class InitialOffsets {
   const KafkaOptions& options_;
   const SourceExtras& extras_;
   std::unique_ptr<KafkaAdmin> admin_;  // sees offsets whether or not a transaction is open
+  MatchedTopics topics_;
   std::function<bool()> cancelled_;
   Note note_;
   std::string why_;

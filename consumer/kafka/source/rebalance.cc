@@ -283,11 +283,16 @@ void KafkaSource::Impl::Rejoin() {
   }
 }
 
+// To each topic once: librdkafka 2.0.2 would list one twice to its group.
 rd_kafka_resp_err_t KafkaSource::Impl::Subscribe() {
   const rdkafka::PartitionList list = rdkafka::MakeList(options.topics.size());
-  for (const std::string& topic : options.topics) {
+  const auto add = [&](const std::string& topic) {
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), RD_KAFKA_PARTITION_UA);
+  };
+  for (const std::string& name : read.names()) {
+    if (!read.Matches(name)) add(name);
   }
+  if (!read.pattern().empty()) add(read.pattern());
   return rd_kafka_subscribe(consumer.get(), list.get());
 }
 

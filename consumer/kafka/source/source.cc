@@ -30,6 +30,7 @@ locking::Severity SeverityOf(int level) {
 KafkaSource::Impl::Impl(const KafkaOptions& kafka_options, std::string client, SourceSink* to,
                         ConsumerObserver* watcher, SourceExtras more)
     : options(kafka_options),
+      read(options.topics),
       client_id(std::move(client)),
       extras(std::move(more)),
       sink(to),

@@ -6,8 +6,8 @@
 // resolved by committed(); where the group has no offset on any partition of a topic, the owner of
 // the lowest partition commits the resolved start of all of them, and no record is taken from a
 // partition before its start is committed; a partition without an offset while others have one is
-// new: earliest. Out of range stops. Range assignor. A lost assignment is not committed. Fatal
-// errors end it.
+// new: earliest, and so is a topic that a pattern finds once the group has begun. Out of range
+// stops. Range assignor. A lost assignment is not committed. Fatal errors end it.
 #pragma once
 
 #include <chrono>

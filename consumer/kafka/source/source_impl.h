@@ -106,6 +106,7 @@ struct KafkaSource::Impl {
   void ProbeBrokers();
 
   const KafkaOptions options;
+  const ReadTopics read;
   const std::string client_id;
   const SourceExtras extras;
   SourceSink* const sink;

@@ -112,9 +112,9 @@ TEST(KafkaSettings, AskForTokensWhereAProviderIsGiven) {
 }
 
 TEST(KafkaSettings, RefuseWhatWouldBreakTheGuarantee) {
-  for (const char* name :
-       {"enable.auto.commit", "isolation.level", "auto.offset.reset", "enable.auto.offset.store",
-        "partition.assignment.strategy", "group.protocol", "allow.auto.create.topics"}) {
+  for (const char* name : {"enable.auto.commit", "isolation.level", "auto.offset.reset",
+                           "enable.auto.offset.store", "partition.assignment.strategy",
+                           "group.protocol", "allow.auto.create.topics", "topic.blacklist"}) {
     KafkaOptions options = Options();
     options.librdkafka[name] = "x";
     const auto checked = CheckKafkaOptions(options);
@@ -139,11 +139,23 @@ TEST(KafkaSettings, LetNoClientCreateATopic) {
   }
 }
 
-TEST(KafkaSettings, RefuseTopicPatterns) {
+TEST(KafkaSettings, RefuseTopicsThatCannotBeRead) {
   KafkaOptions options = Options();
-  options.topics = {"^orders.*"};
-  ASSERT_FALSE(CheckKafkaOptions(options));
-  EXPECT_EQ(CheckKafkaOptions(options).error().code, "bad_config");
+  for (const std::vector<std::string>& topics : std::vector<std::vector<std::string>>{
+           {}, {""}, {"^orders("}, {"^orders.*", "__consumer_offsets"}}) {
+    options.topics = topics;
+    ASSERT_FALSE(CheckKafkaOptions(options)) << ::testing::PrintToString(topics);
+    EXPECT_EQ(CheckKafkaOptions(options).error().code, "bad_config");
+  }
+  options.topics = {"^orders.*", "returns"};
+  EXPECT_TRUE(CheckKafkaOptions(options));
+}
+
+TEST(KafkaSettings, KeepInternalTopicsFromPatterns) {
+  KafkaOptions options = Options();
+  EXPECT_FALSE(ConsumerSettings(options, "w").contains("topic.blacklist"));
+  options.topics = {"^.*"};
+  EXPECT_EQ(ConsumerSettings(options, "w").at("topic.blacklist"), "^__");
 }
 
 TEST(KafkaSettings, NeverPrintAPassword) {
