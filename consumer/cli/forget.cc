@@ -353,8 +353,7 @@ int Forget(const ForgetArguments& arguments) {
   if (!pipelines) return kUsage;
   const PipelineOptions& options = pipelines->front();
   const auto& topics = options.kafka.topics;
-  if (!arguments.topic.empty() &&
-      std::find(topics.begin(), topics.end(), arguments.topic) == topics.end()) {
+  if (!arguments.topic.empty() && !consumer::ReadTopics(topics).Has(arguments.topic)) {
     return ExitUsage(fmt::format("pipeline {} does not read topic {}; it reads {}", options.name,
                                  arguments.topic, fmt::join(topics, ", ")));
   }

@@ -22,6 +22,7 @@
 
 #include "consumer/flow/ports/ports.h"
 #include "consumer/kafka/log_identity/log_sample.h"
+#include "consumer/pipeline/read_topics.h"
 #include "consumer/pipeline/record_filter.h"
 #include "consumer/record/position_id.h"
 #include "consumer/record/record.h"
@@ -62,11 +63,11 @@ struct OutputError {
 
 // Which ledger rows of a pipeline may be forgotten: completed longer than `keep` ago, and either of
 // a record that the group has committed (its source lies below an entry of `committed`), or of a
-// topic that is not among `topics` any more. Rows of partitions that are not in `committed` stay.
+// topic that `topics` do not read any more. Rows of partitions that are not in `committed` stay.
 struct PruneScope {
   std::chrono::seconds keep{0};
   std::vector<SourceOffset> committed;
-  std::vector<std::string> topics;
+  ReadTopics topics;
 };
 
 // What the pipeline as a whole asks of an output with a ledger.

@@ -66,6 +66,13 @@ std::optional<PipelineOptions> LoadForDev(const DevArguments& arguments) {
     PrintError(fmt::format("{}: {}", loaded.options->name, checked.error().Line()));
     return std::nullopt;
   }
+  if (const auto named = NameTopics(loaded.options->kafka); !named) {
+    PrintError(
+        fmt::format("dev: no topic comes to mind that {} matches: give kafka.topics one by "
+                    "name for this command",
+                    named.error()));
+    return std::nullopt;
+  }
   return std::move(loaded.options);
 }
 

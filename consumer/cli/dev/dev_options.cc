@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/pipeline/read_topics.h"
 #include "consumer/testing/stand_in_table.h"
 
 namespace fencepost::cli {
@@ -42,6 +43,22 @@ void UseKafka(KafkaOptions& kafka, const DevPlaces& places, std::vector<std::str
   local.librdkafka["session.timeout.ms"] = "6000";
   local.librdkafka["heartbeat.interval.ms"] = "500";
   kafka = std::move(local);
+}
+
+// What the pattern begins with, and a few ends; empty: none of them is matched.
+std::string MatchedBy(const std::string& pattern) {
+  std::string begin;
+  for (std::size_t i = 1; i < pattern.size(); ++i) {
+    const bool escaped = pattern[i] == '\\' && i + 1 < pattern.size();
+    if (!escaped && std::string_view("[](){}*+?|.$").find(pattern[i]) != std::string_view::npos)
+      break;
+    begin += pattern[escaped ? ++i : i];
+  }
+  const ReadTopics matched{pattern};
+  for (const char* end : {"1", "a", "A", "", "-1", ".1", "2026-01-01"}) {
+    if (matched.Has(begin + end)) return begin + end;
+  }
+  return "";
 }
 
 void UseLockNode(LockSection& lock, const DevPlaces& places) {
@@ -92,6 +109,17 @@ void UseOutput(OutputOptions& output, const DevPlaces& places, std::vector<std::
 }
 
 }  // namespace
+
+tl::expected<void, std::string> NameTopics(KafkaOptions& kafka) {
+  std::vector<std::string> names;
+  for (const std::string& entry : kafka.topics) {
+    const std::string name = IsPattern(entry) ? MatchedBy(entry) : entry;
+    if (name.empty()) return tl::unexpected(entry);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  kafka.topics = std::move(names);
+  return {};
+}
 
 DevPipeline ForDev(PipelineOptions file, const DevPlaces& places) {
   DevPipeline dev{.options = std::move(file), .notes = {}};

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tl/expected.hpp>
+
 #include "consumer/cli/local/local_servers.h"
 #include "consumer/pipeline/options.h"
 
@@ -27,6 +29,10 @@ struct DevPipeline {
   std::vector<std::string> notes;
 };
 DevPipeline ForDev(consumer::PipelineOptions file, const DevPlaces& places);
+
+// Instead of each pattern of kafka.topics, one topic that it matches. Error: of which none comes to
+// mind.
+tl::expected<void, std::string> NameTopics(consumer::KafkaOptions& kafka);
 
 // What is made for it: the topics that it reads and writes.
 inline constexpr int kDevPartitions = 4;  // of those that it reads

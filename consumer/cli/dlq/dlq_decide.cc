@@ -6,6 +6,7 @@
 
 #include "consumer/cli/dlq/dlq_decide.h"
 #include "consumer/cli/shared/bytes_text.h"
+#include "consumer/pipeline/read_topics.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::cli {
@@ -74,7 +75,7 @@ std::string NewReplayId(const StoredLetter& letter) {
 ReplayDecision Decide(const StoredLetter& letter, const PipelineOptions& options, bool as_new_id,
                       const std::optional<consumer::LedgerEntry>& row) {
   const std::string& topic = letter.origin.where.topic;
-  if (std::ranges::count(options.kafka.topics, topic) == 0) {
+  if (!consumer::ReadTopics(options.kafka.topics).Has(topic)) {
     return Refuse(
         fmt::format("it came from {}, which the pipeline does not read (kafka.topics: {})",
                     Printable(topic), fmt::join(options.kafka.topics, ", ")));

@@ -13,9 +13,11 @@
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/pure_handler.h"
 #include "consumer/decode/registry/registry_decoder.h"
+#include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/log_identity/log_sample.h"
 #include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/outputs/rows/item_values.h"
+#include "consumer/pipeline/read_topics.h"
 #include "consumer/pipeline/record_filter.h"
 #include "consumer/pipeline/required_parts.h"
 #include "consumer/record/identity.h"
@@ -46,7 +48,7 @@ Error WrongQuestion(std::string what, std::string hint) {
 }
 
 bool Reads(const PipelineOptions& options, const std::string& topic) {
-  return std::ranges::count(options.kafka.topics, topic) > 0;
+  return consumer::ReadTopics(options.kafka.topics).Has(topic);
 }
 
 // What an output takes from a record, without the rules of its rows.
@@ -365,11 +367,13 @@ class Gatherer {
     const auto end = BootClock::now() + kSearchLimit;
     auto reader = TopicReader::Make(options_.kafka);
     if (!reader) return std::nullopt;
+    const auto admin = consumer::KafkaAdmin::Make(options_.kafka);
+    if (!admin) return std::nullopt;
+    const auto topics = (*admin)->Topics(options_.kafka.topics, kPartLimit);
+    if (!topics) return std::nullopt;
     std::vector<consumer::TopicPartition> partitions;
-    for (const std::string& topic : options_.kafka.topics) {
-      const auto ranges = (*reader)->Ranges(topic, kPartLimit);
-      if (!ranges) return std::nullopt;
-      for (const consumer::PartitionRange& range : *ranges) partitions.push_back(range.where);
+    for (const auto& [topic, count] : *topics) {
+      for (int p = 0; p < count; ++p) partitions.push_back({topic, p});
     }
     const auto committed = (*reader)->Committed(options_.kafka.group, partitions, kPartLimit);
     if (!committed) return std::nullopt;

@@ -74,6 +74,7 @@ struct TargetLint {
   consumer::KafkaAdmin& admin;
   std::string_view key;  // of the file
   const std::string& topic;
+  const std::vector<std::string>& sources;  // that are read
   bool letters = false;
   consumer::TopicRules to{};
 
@@ -96,7 +97,7 @@ struct TargetLint {
       }
       return;
     }
-    for (const std::string& source : lint.options().kafka.topics) {
+    for (const std::string& source : sources) {
       if (CheckAgainst(source)) return;
     }
   }
@@ -182,6 +183,35 @@ void LintGroup(OnlineLint& lint, consumer::KafkaAdmin& admin) {
                            group, *protocol));
 }
 
+// Those that are read by name, and the first ones of those that patterns match.
+std::vector<std::string> TopicsOf(OnlineLint& lint, consumer::KafkaAdmin& admin) {
+  constexpr std::size_t kMatchedAreAsked = 10;
+  const consumer::ReadTopics read(lint.options().kafka.topics);
+  std::vector<std::string> topics = read.names();
+  if (read.pattern().empty()) return topics;
+  const auto known = admin.Topics(read, lint.limit);
+  if (!known) {
+    lint.Error("kafka.topics", Text("the topics", known.error()));
+    return topics;
+  }
+  if (known->size() > consumer::kMostTopics) {
+    lint.Error("kafka.topics",
+               fmt::format("{} topics match, and a pipeline with a pattern reads at most {}: match "
+                           "fewer, in several pipelines",
+                           known->size(), consumer::kMostTopics));
+  }
+  std::vector<std::string> matched;
+  for (const auto& [name, partitions] : *known) {
+    if (read.Matches(name) && !read.Names(name)) matched.push_back(name);
+  }
+  if (matched.empty()) {
+    lint.Warning("kafka.topics", "no topic is there yet that a pattern of kafka.topics matches");
+  }
+  matched.resize(std::min(matched.size(), kMatchedAreAsked));
+  topics.insert(topics.end(), matched.begin(), matched.end());
+  return topics;
+}
+
 // Brokers, login, topics, group, dead letters.
 void LintBrokers(OnlineLint& lint) {
   const consumer::KafkaOptions& kafka = lint.options().kafka;
@@ -191,8 +221,11 @@ void LintBrokers(OnlineLint& lint) {
   if (const auto id = reader.ClusterId(lint.limit); !id) {
     return lint.Error("kafka.brokers", id.error().Line());
   }
+  const auto admin = consumer::KafkaAdmin::Make(kafka);
+  if (!admin) return lint.Error("kafka", admin.error().Line());
   std::optional<consumer::TopicPartition> any;
-  for (const std::string& topic : kafka.topics) {
+  const std::vector<std::string> topics = TopicsOf(lint, **admin);
+  for (const std::string& topic : topics) {
     const auto ranges = LintTopic(lint, reader, topic);
     if (ranges && !ranges->empty()) any = ranges->front().where;
   }
@@ -202,14 +235,12 @@ void LintBrokers(OnlineLint& lint) {
       lint.Error("kafka.group", Text(fmt::format("group '{}'", kafka.group), committed.error()));
     }
   }
-  const auto admin = consumer::KafkaAdmin::Make(kafka);
-  if (!admin) return lint.Error("kafka", admin.error().Line());
   LintGroup(lint, **admin);
   if (const auto& letters = lint.options().dead_letter) {
-    TargetLint{lint, reader, **admin, "dead_letter.topic", letters->topic, true}.Check();
+    TargetLint{lint, reader, **admin, "dead_letter.topic", letters->topic, topics, true}.Check();
   }
   if (const auto* to = std::get_if<consumer::KafkaOutputOptions>(&lint.options().output)) {
-    TargetLint{lint, reader, **admin, "output.kafka.topic", to->topic}.Check();
+    TargetLint{lint, reader, **admin, "output.kafka.topic", to->topic, topics}.Check();
   }
 }
 

@@ -148,7 +148,7 @@ bool MayPrune(const PruneScope& scope, std::string_view source) {
   const std::string id = fmt::format("-/{}", source);
   const auto position = ParsePositionId(id);
   if (!position || position->cluster != "-") return false;
-  if (std::ranges::find(scope.topics, position->topic) == scope.topics.end()) return true;
+  if (!scope.topics.Has(position->topic)) return true;
   return std::ranges::any_of(scope.committed, [&](const SourceOffset& committed) {
     return committed.where.partition == position->partition &&
            committed.where.topic == position->topic &&

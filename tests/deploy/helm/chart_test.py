@@ -432,6 +432,9 @@ class Workers(unittest.TestCase):
             ({"autoscaling": {"mode": "keda"},
               "pipelines": {"orders": text.replace("kafka:9092", "${BROKERS}")}},
              "which KEDA cannot see"),
+            ({"autoscaling": {"mode": "keda"},
+              "pipelines": {"orders": text.replace("topics: [orders]", "topics: [a, '^b.*']")}},
+             "kafka.topics has a pattern"),
             ({name: {"enabled": True} for name in ("serviceMonitor", "podMonitor")},
              "would count each worker twice"),
         ):

@@ -54,6 +54,19 @@ output: {}
 constexpr std::string_view kPostgres =
     "{postgres: {dsn: 'postgresql://app@db/shop', table: shop.effects, columns: {id: json:/id}}}";
 
+TEST(DevOptions, NameATopicForEachPattern) {
+  const auto named = [](std::vector<std::string> topics) {
+    consumer::KafkaOptions kafka;
+    kafka.topics = std::move(topics);
+    const auto done = NameTopics(kafka);
+    return done ? kafka.topics : std::vector<std::string>{"!" + done.error()};
+  };
+  EXPECT_THAT(named({"orders", "^returns-.*", "^eu\\.[a-z]+", "^b"}),
+              ElementsAre("orders", "returns-1", "eu.a", "b"));
+  EXPECT_THAT(named({"orders1", "^orders.*"}), ElementsAre("orders1"));
+  EXPECT_THAT(named({"orders", "^(eu|us)-x"}), ElementsAre("!^(eu|us)-x"));
+}
+
 TEST(DevOptions, ReachNoServerOfTheFile) {
   const auto dev =
       Dev(With(", start_from: latest, static_members: true, tls: {ca: /c.pem}, sasl: "

@@ -88,6 +88,10 @@ TEST(Ledger, ForgetsOnlyRowsBelowWhatIsCommittedOrOfOtherTopics) {
   for (const char* source : {"orders/3/0", "orders/3/9", "former/3/10"}) {
     EXPECT_TRUE(MayPrune(scope, source)) << source;
   }
+  PruneScope by_pattern = scope;
+  by_pattern.topics = {"orders", "^a/.*"};
+  EXPECT_FALSE(MayPrune(by_pattern, "a/c/0/1")) << "it is read";
+  EXPECT_TRUE(MayPrune(by_pattern, "b/0/1"));
   for (const char* source : {"orders/3/10", "orders/33/1", "orders/4/1", "orders/3/-1", "orders/3/",
                              "orders/3/1x", "a/b/0/9", "/3/1", "3/1", "orders", "", "former/x/1"}) {
     EXPECT_FALSE(MayPrune(scope, source)) << source;
