@@ -59,8 +59,8 @@ std::set<std::string> Written() {
   for (const char* code :
        {"bad_record", "kafka_fatal", "kafka_unreadable", "ledger_gone", "lost_commits",
         "offset_out_of_range", "offsets_expired", "partition_taken_over", "producer_fenced",
-        "too_many_topics", "topic_replaced", "worker_name_taken", "ledger_behind_the_group", "reloaded",
-        "reload_refused"}) {
+        "too_many_topics", "topic_replaced", "worker_name_taken", "ledger_behind_the_group",
+        "reloaded", "reload_refused"}) {
     EXPECT_NE(all.find('"' + std::string(code) + '"'), std::string::npos) << code;
     names.insert(code);
   }
