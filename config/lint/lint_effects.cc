@@ -7,6 +7,7 @@
 #include "config/lint/lint_parts.h"
 #include "config/schema/checks.h"
 #include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/tables/column_types.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/pipeline/record_filter.h"
 
@@ -17,7 +18,7 @@ using consumer::Selector;
 
 constexpr std::string_view kRowKeys[] = {"table",   "columns",       "on_conflict",
                                          "key",     "fence_column",  "fence_by",
-                                         "convert", "on_null_value", "keep"};
+                                         "convert", "on_null_value", "keep", "types"};
 
 // One section that says it: output.NAME, or an element of output.NAME.effects.
 class EffectLint {
@@ -33,6 +34,7 @@ class EffectLint {
       LintRows(pipeline_, values_, path_, findings_);
     }
     LintConvert();
+    LintTypes();
     LintTables();
     if (!path_.ends_with(".effects")) return;
     LintWhen(values_, Path("when"), findings_);
@@ -92,6 +94,22 @@ class EffectLint {
             "base64, hex, json, decimal:SCALE (of a text), bool (of 0 and 1), int32, int64 "
             "(of bytes)",
             path, text.value);
+      }
+    }
+  }
+
+  void LintTypes() {
+    const std::string path = Path("types");
+    const auto columns = values_.Texts(Path("columns"));
+    const std::string fence = values_.String(Path("fence_column"));
+    for (const Text& text : values_.Texts(path)) {
+      if (text.name != fence &&
+          std::ranges::find(columns, text.name, &Text::name) == columns.end()) {
+        findings_.Error(text.name_at, "types", "{}: {} is not among {}.columns", path, text.name,
+                        path_);
+      } else if (const std::string problem = consumer::ProblemOfType(text.value);
+                 !problem.empty()) {
+        findings_.Error(text.at, "types", "{}: \"{}\" {}", path, text.shown, problem);
       }
     }
   }

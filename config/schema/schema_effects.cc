@@ -102,6 +102,10 @@ std::vector<Key> RowKeys(const std::string& path, Section section) {
           "Texts that stand for an unchanged value, such as `__debezium_unavailable_value`: a cell "
           "that is nothing else, in any form that Debezium gives it, leaves its column as it is, "
           "as `?default` does for one that is not there."),
+      rows("types", At(section, &Rows::rules, &RowRules::types),
+           "Types of columns in SQL, for `fencepost tables` and `create`. Otherwise they are by "
+           "`convert`, by `--sample`, by the selector, or text.",
+           {.check = kCheckColumn}),
   };
   for (Key& key : keys) {
     if (path != kFirst) key.same_as = kFirst + key.path.substr(path.size());
@@ -202,11 +206,19 @@ template <typename Output>
 std::vector<Key> TableKeys(const std::string& output) {
   std::vector<Key> keys = RowKeys<Output, Output>(output, kOutput<Output>);
   const KeysOf rows(output, kOutput<Output>);
-  keys.push_back(rows("max_records", &Output::max_records,
-                      "Records of one transaction at most. Where they take too long, the worker "
-                      "writes fewer at a time.",
-                      {.limits = {{"1", "10000"}}}));
-  if (output != kFirst) keys.back().same_as = std::string(kFirst) + ".max_records";
+  std::vector<Key> more = {
+      rows("create", &Output::create,
+           "Runs at the start what `fencepost tables apply` would: for development. `fencepost dev "
+           "--keep-output` has it on."),
+      rows("max_records", &Output::max_records,
+           "Records of one transaction at most. Where they take too long, the worker writes fewer "
+           "at a time.",
+           {.limits = {{"1", "10000"}}}),
+  };
+  for (Key& key : more) {
+    if (output != kFirst) key.same_as = kFirst + key.path.substr(output.size());
+  }
+  Append(keys, std::move(more));
   Append(keys, EffectKeys<Output>(output));
   return keys;
 }

@@ -63,6 +63,7 @@ constexpr std::array<Rule, 57> kRules{{
     {"registry", "There is a schema registry where a format needs it, and its address is one."},
     {"sasl", "kafka.sasl has what its mechanism needs, and nothing else."},
     {"convert", "convert names columns, and how they are meant."},
+    {"types", "types names columns, and a type of SQL for each."},
     {"decode", "kafka.decode decodes something."},
     {"encode", "The keys of output.kafka.encode go together."},
     {"librdkafka", "librdkafka knows the setting; what would break the guarantee is refused."},

@@ -49,6 +49,7 @@ void AddCommands(CLI::App& app, Run& run, const std::vector<std::string>& comman
   AddLocks(app, run);
   AddLock(app, run, command_words);
   AddTest(app, run);
+  AddTables(app, run);
   AddBench(app, run);
   AddCreate(app, run);
   AddSchema(app, run);

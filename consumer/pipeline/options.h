@@ -101,6 +101,7 @@ struct RowRules {
   OnNull on_null_value = OnNull::kBad;  // a tombstone: the value (after the handler) is null
   // A cell that is one of these texts leaves its column out, as ?default does where there is none.
   std::vector<std::string> keep;
+  std::map<std::string, std::string> types;  // of columns, in SQL, where they are created
   bool operator==(const RowRules&) const = default;
 };
 
@@ -157,6 +158,7 @@ struct PostgresOptions {
   std::vector<Selector> args;
   std::vector<Effect> effects;
   int max_records = 500;  // of one transaction
+  bool create = false;    // what is missing in the database, at the start
 };
 
 // MySQL 8 or MariaDB.
@@ -171,6 +173,7 @@ struct MysqlOptions {
   RowRules rules;
   std::vector<Effect> effects;
   int max_records = 500;  // of one transaction
+  bool create = false;
 };
 
 struct SqliteOptions {
@@ -180,6 +183,7 @@ struct SqliteOptions {
   RowRules rules;
   std::vector<Effect> effects;
   int max_records = 500;  // of one transaction
+  bool create = false;
 };
 
 // What becomes of a record in a database, in this order.

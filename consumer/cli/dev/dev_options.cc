@@ -88,7 +88,14 @@ void UseOutput(OutputOptions& output, const DevPlaces& places, std::vector<std::
     kafka->encode = {};
     return;
   }
-  if (places.keep_output) return;
+  if (places.keep_output) {
+    std::visit(
+        [](auto& own) {
+          if constexpr (requires { own.create; }) own.create = true;
+        },
+        output);
+    return;
+  }
   if (auto* file = std::get_if<FileOptions>(&output)) {
     file->path = places.folder / "effects.jsonl";
   } else if (auto* lines = std::get_if<StdoutOptions>(&output)) {

@@ -37,6 +37,7 @@ struct ColumnFacts {
   bool takes_null = true;
   // By what texts that differ can compare equal (a collation); "": none do.
   std::string folded_by{};
+  std::string declared{};  // with length and precision; empty: as `type`
 };
 
 struct TableFacts {
@@ -98,6 +99,10 @@ class Catalogue {
   // Whether this ledger has a row of the pipeline for which something was written. One that is
   // missing, or that this role may not read, has none.
   virtual Answer<bool> HasRows(const LedgerTable& ledger, const std::string& pipeline) = 0;
+  // Makes or changes tables, in one transaction where the database has one for that.
+  virtual Answer<void> Run(const std::vector<std::string>& statements) = 0;
+  // A type of the file as ColumnFacts::declared would have it, where the database can tell.
+  virtual Answer<std::string> TypeInFull(const std::string& type) { return type; }
 
   std::vector<std::string> advice;  // AdviseOnTable, of LearnTables
 };

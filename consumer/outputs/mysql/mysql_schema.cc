@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "consumer/outputs/ledger/table_check.h"
+#include "consumer/outputs/tables/table_store.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -43,8 +44,17 @@ class MysqlCatalogue final : public Catalogue {
                     Where(options_.database, ledger.name) + " AND sub_part IS NOT NULL)");
   }
 
-  Answer<void> CreateLedger(const LedgerTable& ledger) override {
-    if (auto made = Query(ledger.mysql); !made) return tl::unexpected(made.error());
+  Answer<void> CreateLedger(const LedgerTable& ledger) override { return Run({ledger.mysql}); }
+
+  // Each is committed at once: there is no transaction of statements that change tables.
+  Answer<void> Run(const std::vector<std::string>& statements) override {
+    for (std::size_t i = 0; i < statements.size(); ++i) {
+      if (auto made = Query(statements[i]); !made) {
+        OutputError error = std::move(made.error());
+        if (i > 0) error.error.what += fmt::format(" (done before it: {})", i);
+        return tl::unexpected(std::move(error));
+      }
+    }
     return {};
   }
 
@@ -187,7 +197,37 @@ tl::expected<void, OutputError> CheckDurability(MysqlConnection& connection) {
                   name)));
 }
 
+TableTerms TermsOf(const MysqlConnection& connection) {
+  return {.output = "output.mysql",
+          .where = connection.where(),
+          .ledger_file = "deploy/mysql/ledger.sql",
+          .quote = '`'};
+}
+
+class MysqlTables final : public TableStore {
+ public:
+  explicit MysqlTables(MysqlOptions options)
+      : options_(std::move(options)), connection_(options_), catalogue_(connection_, options_) {}
+  Answer<void> Connect() override {
+    if (auto done = connection_.Connect(); !done) {
+      return tl::unexpected(ToOutputError(done.error(), connection_.where()));
+    }
+    return {};
+  }
+  Catalogue& catalogue() override { return catalogue_; }
+  [[nodiscard]] TableTerms terms() const override { return TermsOf(connection_); }
+
+ private:
+  const MysqlOptions options_;
+  MysqlConnection connection_;
+  MysqlCatalogue catalogue_;
+};
+
 }  // namespace
+
+std::unique_ptr<TableStore> MakeMysqlTables(const MysqlOptions& options) {
+  return std::make_unique<MysqlTables>(options);
+}
 
 tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
                                                    const MysqlOptions& options,
@@ -198,12 +238,13 @@ tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
       return tl::unexpected(durable.error());
     }
   }
+  if (options.create) {
+    MysqlCatalogue before(connection, options);
+    const auto made = CreateTables(before, effects, Dialect::kMysql, terms, TermsOf(connection));
+    if (!made) return tl::unexpected(made.error());
+  }
   MysqlCatalogue catalogue(connection, options);
-  const auto learnt = LearnTables(catalogue, effects, terms,
-                                  {.output = "output.mysql",
-                                   .where = connection.where(),
-                                   .ledger_file = "deploy/mysql/ledger.sql",
-                                   .quote = '`'});
+  const auto learnt = LearnTables(catalogue, effects, terms, TermsOf(connection));
   if (!learnt) return tl::unexpected(learnt.error());
   return MysqlTarget{.ledger = catalogue.LedgerName(TableOfLedger(terms.by_position).name),
                      .ids = catalogue.LedgerName(kLedgerTable),

@@ -95,7 +95,7 @@ std::optional<PostgresOutput::ColumnOf> PostgresOutput::RefusedColumn(const Outp
 
 PostgresOutput::Answer<void> PostgresOutput::Connect() {
   if (auto connected = connection_.Connect(); !connected) return Failed(connected.error());
-  auto target = LearnTarget(connection_, *effects_, AskedOf(incarnation_.has_value()));
+  auto target = LearnTarget(connection_, options_, *effects_, AskedOf(incarnation_.has_value()));
   if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
   cells_.clear();

@@ -9,7 +9,9 @@
 
 #include "consumer/outputs/ledger/sql.h"
 #include "consumer/outputs/ledger/table_check.h"
+#include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/outputs/rows/row_sql.h"
+#include "consumer/outputs/tables/table_store.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -126,16 +128,39 @@ class PgCatalogue final : public Catalogue {
     return facts;
   }
 
+  Answer<void> CreateLedger(const LedgerTable& ledger) override { return Run({ledger.postgres}); }
+
   // Under an advisory lock, since CREATE TABLE IF NOT EXISTS in two sessions at once can fail in
   // one.
-  Answer<void> CreateLedger(const LedgerTable& ledger) override {
-    for (const char* statement : {"BEGIN", kCreateLock, ledger.postgres, "COMMIT"}) {
-      if (auto done = connection_.Query(statement); !done) {
-        connection_.Drop();
+  Answer<void> Run(const std::vector<std::string>& statements) override {
+    std::vector<std::string> all{"BEGIN", kCreateLock};
+    all.insert(all.end(), statements.begin(), statements.end());
+    all.emplace_back("COMMIT");
+    for (const std::string& statement : all) {
+      if (auto done = connection_.Query(statement.c_str()); !done) {
+        (void)connection_.RollBack();
         return Failed(done.error());
       }
     }
     return {};
+  }
+
+  // PostgreSQL tells the type of a value, with its length, but for a domain, whose name it is.
+  Answer<std::string> TypeInFull(const std::string& type) override {
+    const auto value =
+        connection_.Query(fmt::format("SELECT NULL::{0}, t.oid, t.typtype = 'd' FROM pg_type t"
+                                      " WHERE t.oid = pg_typeof(NULL::{0})",
+                                      type)
+                              .c_str());
+    if (!value && value.error().kind != PgFailure::Kind::kServer) return Failed(value.error());
+    if (!value || PQntuples(value->get()) == 0) return type;
+    const bool domain = PgBool(*value, 0, 2);
+    const auto name = connection_.Query(
+        "SELECT format_type($1::oid, $2::int)",
+        {domain ? std::string(PgText(*value, 0, 1)) : std::to_string(PQftype(value->get(), 0)),
+         std::to_string(domain ? -1 : PQfmod(value->get(), 0))});
+    if (!name) return Failed(name.error());
+    return std::string(PgText(*name, 0, 0));
   }
 
   Answer<bool> HasRows(const LedgerTable& ledger, const std::string& pipeline) override {
@@ -206,7 +231,8 @@ class PgCatalogue final : public Catalogue {
            .may_select = flag(kColumnSelect),
            .may_update = flag(kColumnUpdate),
            .takes_null = !flag(kNotNull),
-           .folded_by = text(kFoldedBy)});
+           .folded_by = text(kFoldedBy),
+           .declared = text(kDeclared)});
       if (columns == nullptr) continue;
       columns->push_back({.name = text(kColumn),
                           .base = base,
@@ -258,9 +284,40 @@ class PgCatalogue final : public Catalogue {
   std::string table_, ids_, positions_;  // their names, qualified and quoted
 };
 
+TableTerms TermsOf(const PgConnection& connection) {
+  return {.output = "output.postgres",
+          .where = connection.where(),
+          .ledger_file = "deploy/postgres/ledger.sql",
+          .exact_names = true,
+          .ledger_types = true};
+}
+
+class PgTables final : public TableStore {
+ public:
+  explicit PgTables(const PostgresOptions& options)
+      : connection_(ConnectionString(options), options.password, "fencepost/tables") {}
+  Answer<void> Connect() override {
+    if (auto done = connection_.Connect(); !done) {
+      return tl::unexpected(ToOutputError(done.error(), connection_.where()));
+    }
+    return {};
+  }
+  Catalogue& catalogue() override { return catalogue_; }
+  [[nodiscard]] TableTerms terms() const override { return TermsOf(connection_); }
+
+ private:
+  PgConnection connection_;
+  PgCatalogue catalogue_{connection_};
+};
+
 }  // namespace
 
+std::unique_ptr<TableStore> MakePostgresTables(const PostgresOptions& options) {
+  return std::make_unique<PgTables>(options);
+}
+
 tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
+                                                const PostgresOptions& options,
                                                 const EffectShapes& effects,
                                                 const LedgerTerms& terms) {
   if (terms.by_position && connection.server_version() < kMultirangeVersion) {
@@ -270,13 +327,14 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
                                 connection.server_version() / 10'000),
                     "upgrade the server, or choose another record_id"));
   }
+  if (options.create) {
+    PgCatalogue before(connection);
+    const auto made =
+        CreateTables(before, effects, Dialect::kPostgres, terms, TermsOf(connection));
+    if (!made) return tl::unexpected(made.error());
+  }
   PgCatalogue catalogue(connection);
-  const auto learnt = LearnTables(catalogue, effects, terms,
-                                  {.output = "output.postgres",
-                                   .where = connection.where(),
-                                   .ledger_file = "deploy/postgres/ledger.sql",
-                                   .exact_names = true,
-                                   .ledger_types = true});
+  const auto learnt = LearnTables(catalogue, effects, terms, TermsOf(connection));
   if (!learnt) return tl::unexpected(learnt.error());
   return PgTarget{.ledger = catalogue.ledger(terms.by_position),
                   .ids = catalogue.ledger(/*by_position=*/false),

@@ -88,6 +88,7 @@ class PgCells final : public CellTypes {
 // be checked before the first record: columns, rights, the ledger's shape, and that the database
 // can do what the rules ask.
 tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
+                                                const PostgresOptions& options,
                                                 const EffectShapes& effects,
                                                 const LedgerTerms& terms);
 

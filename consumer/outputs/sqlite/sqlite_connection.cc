@@ -54,6 +54,14 @@ OutputError::Between BetweenRows(int code) {
 
 }  // namespace
 
+bool SqliteFileIsMissing(const std::string& path) {
+  return !path.starts_with("file:") && path != ":memory:" && access(path.c_str(), F_OK) != 0;
+}
+
+void MakeSqliteFile(const std::string& path) {
+  const Fd made(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+}
+
 // O_PATH, and nothing else: closing any other descriptor of the file would end the POSIX locks by
 // which SQLite keeps the processes that share it apart.
 HeldFile::HeldFile(const std::string& path) {

@@ -28,6 +28,10 @@ OutputError ToOutputError(const SqliteFailure& failure, std::string path);
 
 std::string SqliteVersion();  // of the library, at run time: "3.40.1"
 
+// A path, not a URI, that leads to no file.
+bool SqliteFileIsMissing(const std::string& path);
+void MakeSqliteFile(const std::string& path);  // an empty one, where it can; Open tells
+
 // Which file a path leads to; all 0: none, the database lives in memory.
 struct FileId {
   std::uint64_t device = 0;

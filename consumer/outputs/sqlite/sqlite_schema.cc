@@ -9,6 +9,7 @@
 #include "consumer/outputs/ledger/table_check.h"
 #include "consumer/outputs/rows/row_sql.h"
 #include "consumer/outputs/sqlite/sqlite_output.h"
+#include "consumer/outputs/tables/table_store.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -55,9 +56,13 @@ class SqliteCatalogue final : public Catalogue {
   Facts ReadLedger(const LedgerTable& ledger) override {
     return Told(Read("main", ledger.name, ledger.name));
   }
-  Answer<void> CreateLedger(const LedgerTable& ledger) override {
-    for (const char* statement : {"BEGIN IMMEDIATE", ledger.sqlite, "COMMIT"}) {
-      if (auto done = connection_.Exec(statement); !done) {
+  Answer<void> CreateLedger(const LedgerTable& ledger) override { return Run({ledger.sqlite}); }
+  Answer<void> Run(const std::vector<std::string>& statements) override {
+    std::vector<std::string> all{"BEGIN IMMEDIATE"};
+    all.insert(all.end(), statements.begin(), statements.end());
+    all.emplace_back("COMMIT");
+    for (const std::string& statement : all) {
+      if (auto done = connection_.Exec(statement.c_str()); !done) {
         if (sqlite3_get_autocommit(connection_.db()) == 0) (void)connection_.Exec("ROLLBACK");
         return Told(std::move(done));
       }
@@ -166,16 +171,59 @@ class SqliteCatalogue final : public Catalogue {
   std::vector<ColumnFacts> columns_;  // likewise
 };
 
+TableTerms TermsOf(const SqliteOptions& options) {
+  return {.output = "output.sqlite", .where = options.path, .ledger_file = ""};
+}
+
+class SqliteTables final : public TableStore {
+ public:
+  explicit SqliteTables(SqliteOptions options) : options_(std::move(options)) {}
+  Answer<void> Connect() override {
+    return Open(SqliteFileIsMissing(options_.path) ? ":memory:" : options_.path);
+  }
+  Catalogue& catalogue() override { return *catalogue_; }
+  [[nodiscard]] TableTerms terms() const override { return TermsOf(options_); }
+  Answer<void> Run(const std::vector<std::string>& statements) override {
+    if (SqliteFileIsMissing(options_.path)) {
+      MakeSqliteFile(options_.path);
+      if (auto opened = Open(options_.path); !opened) return opened;
+    }
+    return catalogue_->Run(statements);
+  }
+
+ private:
+  Answer<void> Open(const std::string& path) {
+    catalogue_.reset();
+    connection_.emplace(path);
+    if (auto done = connection_->Open(); !done) {
+      return tl::unexpected(ToOutputError(done.error(), path));
+    }
+    catalogue_.emplace(*connection_, options_);
+    return {};
+  }
+
+  const SqliteOptions options_;
+  std::optional<SqliteConnection> connection_;
+  std::optional<SqliteCatalogue> catalogue_;
+};
+
 }  // namespace
+
+std::unique_ptr<TableStore> MakeSqliteTables(const SqliteOptions& options) {
+  return std::make_unique<SqliteTables>(options);
+}
 
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
                                                     const SqliteOptions& options,
                                                     const EffectShapes& effects,
                                                     const LedgerTerms& terms) {
+  if (options.create) {
+    SqliteCatalogue before(connection, options);
+    const auto made = CreateTables(before, effects, Dialect::kSqlite, terms, TermsOf(options));
+    if (!made) return tl::unexpected(made.error());
+  }
   SqliteCatalogue catalogue(connection, options);
-  const auto learnt =
-      LearnTables(catalogue, effects, terms,
-                  {.output = "output.sqlite", .where = options.path, .ledger_file = ""});
+  const auto learnt = LearnTables(catalogue, effects, terms, TermsOf(options));
   if (!learnt) return tl::unexpected(learnt.error());
   return SqliteTarget{.tables = std::move(catalogue.tables), .advice = std::move(catalogue.advice)};
 }

@@ -95,7 +95,7 @@ class Documents(unittest.TestCase):
         listed = set(re.findall(r"(?m)^    fencepost (\w+)", commands))
         words = run(FENCEPOST, "--help").stdout.partition("Subcommands:")[2]
         self.assertEqual(listed, set(re.findall(r"(?m)^  (\w+)  ", words)))
-        for command in ("locks", "dlq", "lock", "bench"):
+        for command in ("locks", "dlq", "lock", "bench", "tables"):
             below = run(FENCEPOST, command, "--help").stdout.partition("Subcommands:")[2]
             for word in re.findall(r"(?m)^  (\w+)  ", below):
                 self.assertRegex(commands, rf"fencepost {command} [a-z|]*\b{word}\b")
@@ -106,7 +106,7 @@ class Documents(unittest.TestCase):
         for line in re.findall(r"(?m)^    fencepost (.*)", readme):
             words = re.match(r"[a-z]+(?: [a-z|]+)?(?= |$)", line)[0].split()
             command = [words[0]]
-            if words[0] in ("locks", "lock", "dlq", "bench") and len(words) > 1:
+            if words[0] in ("locks", "lock", "dlq", "bench", "tables") and len(words) > 1:
                 command.append(words[1].split("|")[0])
             known = run(FENCEPOST, *command, "--help", check=False).stdout
             for option in re.findall(r"(--[a-z-]+)\b", line):

@@ -117,7 +117,10 @@ TEST(DevOptions, WriteToAFileOfTheirOwn) {
     if (const auto* table = std::get_if<consumer::SqliteOptions>(&dev.options.output)) {
       EXPECT_EQ(table->path, "/tmp/x/effects.db");
     }
-    EXPECT_EQ(OutputText(Dev(text, true).options.output), one.kept);
+    const auto kept = Dev(text, true);
+    EXPECT_EQ(OutputText(kept.options.output), one.kept);
+    const auto* table = std::get_if<consumer::PostgresOptions>(&kept.options.output);
+    EXPECT_TRUE(table == nullptr || table->create) << "what is missing is made";
   }
 }
 

@@ -216,6 +216,8 @@ output:
     fence_column: version
     fence_by: header:v
     on_null_value: delete
+    types: {body: "numeric(12,2)"}
+    create: true
 )");
   const auto& postgres = std::get<consumer::PostgresOptions>(o.output);
   EXPECT_EQ(postgres.table, "shop.effects");
@@ -229,6 +231,8 @@ output:
   EXPECT_EQ(postgres.rules.fence_by->Text(), "header:v");
   EXPECT_EQ(postgres.rules.on_null_value, consumer::OnNull::kDelete);
   EXPECT_EQ(postgres.statement, "");
+  EXPECT_EQ(postgres.rules.types.at("body"), "numeric(12,2)");
+  EXPECT_TRUE(postgres.create);
 }
 
 TEST(Output, OfPostgresTakesAStatementInstead) {

@@ -233,6 +233,7 @@ class FakeCatalogue final : public Catalogue {
     tables[std::string(ledger.name)] = GoodLedger();
     return {};
   }
+  Answer<void> Run(const std::vector<std::string>& /*statements*/) override { return {}; }
   Answer<bool> HasRows(const LedgerTable& ledger, const std::string& /*pipeline*/) override {
     return rows.contains(std::string(ledger.name));
   }

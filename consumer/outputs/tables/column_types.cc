@@ -1,0 +1,255 @@
+#include "consumer/outputs/tables/column_types.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr std::string_view kBlanks = " ";
+
+bool IsWordChar(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
+// Reads a type from its beginning to its end.
+class TypeReader {
+ public:
+  explicit TypeReader(std::string_view text) : text_(text) {}
+
+  std::string Problem() {
+    if (text_.find_first_not_of(kBlanks) == std::string_view::npos) return "is empty";
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '"' || c == '`') {
+        if (!Quoted(c)) return "has a quote that stays open";
+      } else if (IsWordChar(c)) {
+        if (std::string problem = Word(); !problem.empty()) return problem;
+      } else if (c == '(') {
+        if (std::string problem = Arguments(); !problem.empty()) return problem;
+      } else if (c == ' ' || c == '.' || c == '[' || c == ']') {
+        ++at_;
+      } else {
+        return fmt::format("is no type: {} is not part of one",
+                           c > ' ' && c < 0x7f ? std::string(1, c) : "a control character");
+      }
+    }
+    return "";
+  }
+
+ private:
+  // A doubled quote is one.
+  bool Quoted(char quote) {
+    for (++at_; at_ < text_.size(); ++at_) {
+      const auto c = static_cast<unsigned char>(text_[at_]);
+      if (c < ' ' || c == '\\') return false;
+      if (text_[at_] != quote) continue;
+      ++at_;
+      if (at_ == text_.size() || text_[at_] != quote) return true;
+    }
+    return false;
+  }
+
+  std::string Word() {
+    constexpr std::array<std::string_view, 15> kConstraints{
+        "not",     "null",  "default",   "primary", "unique",         "references",
+        "check",   "on",    "generated", "as",      "auto_increment", "constraint",
+        "comment", "using", "identity"};
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && IsWordChar(text_[at_])) ++at_;
+    const std::string word = Lower(text_.substr(begin, at_ - begin));
+    if (std::ranges::find(kConstraints, word) == kConstraints.end()) return "";
+    return fmt::format("is more than a type: {} is for a statement of your own", word);
+  }
+
+  // (12,2), ('a','b'), (Point,4326), (MAX)
+  std::string Arguments() {
+    for (++at_; at_ < text_.size();) {
+      const char c = text_[at_];
+      if (c == ')') return ++at_, "";
+      if (c == '\'') {
+        if (!Quoted(c)) return "has a quote that stays open";
+      } else if (IsWordChar(c) || c == ',' || c == ' ') {
+        ++at_;
+      } else if (c == '-' && at_ + 1 < text_.size() && std::isdigit(text_[at_ + 1]) != 0) {
+        ++at_;  // a scale
+      } else {
+        return "is no type: what is in its parentheses is no list of numbers, words or texts";
+      }
+    }
+    return "has a parenthesis that stays open";
+  }
+
+  const std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+// In a key MySQL takes a text of some length alone: all of it 3,072 bytes, four a character.
+std::string MysqlText(std::size_t key_columns) {
+  constexpr std::size_t kMostInKey = 3072 / 4;
+  const std::string type =
+      key_columns == 0
+          ? "longtext"
+          : fmt::format("varchar({})", std::min<std::size_t>(255, kMostInKey / key_columns));
+  return type + " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin";
+}
+
+std::string MysqlBytes(std::size_t key_columns) {
+  if (key_columns == 0) return "longblob";
+  return fmt::format("varbinary({})", std::min<std::size_t>(255, 3072 / key_columns));
+}
+
+std::string MysqlType(ValueKind kind, const Column& of, std::size_t key_columns) {
+  constexpr int kMostScale = 30;
+  constexpr int kScale = 10;
+  switch (kind) {
+    case ValueKind::kWhole:
+      return "bigint";
+    case ValueKind::kLongWhole:
+      return "decimal(65,0)";
+    case ValueKind::kDecimal:
+      return fmt::format("decimal(65,{})", of.scale < 0 ? kScale : std::min(of.scale, kMostScale));
+    case ValueKind::kBoolean:
+      return "boolean";
+    case ValueKind::kDate:
+      return "date";
+    case ValueKind::kMoment:
+      return "datetime(6)";
+    case ValueKind::kJson:
+      return key_columns == 0 ? "json" : MysqlText(key_columns);
+    case ValueKind::kBytes:
+      return MysqlBytes(key_columns);
+    case ValueKind::kText:
+      break;
+  }
+  return MysqlText(key_columns);
+}
+
+// By ValueKind. SQLite: what a double would round is a text; `bigint` is no alias of the rowid.
+constexpr std::array<std::string_view, 9> kPostgresTypes{
+    "text", "bigint", "numeric", "numeric", "boolean", "date", "timestamptz", "jsonb", "bytea"};
+constexpr std::array<std::string_view, 9> kSqliteTypes{
+    "text", "bigint", "text", "numeric", "boolean", "date", "datetime", "json", "blob"};
+constexpr std::array<std::string_view, 9> kValueWords{
+    "texts",    "whole numbers",     "whole numbers of more than 64 bits",
+    "decimals", "booleans",          "dates",
+    "times",    "objects or arrays", "bytes"};
+
+template <typename Table>
+constexpr auto At(const Table& table, ValueKind kind) {
+  return table[static_cast<std::size_t>(kind)];
+}
+
+// Without what stands between parentheses.
+std::string WithoutArguments(std::string_view type) {
+  std::string plain(type.substr(0, type.find('(')));
+  const auto end = type.find(')');
+  if (end != std::string_view::npos) plain += type.substr(end + 1);
+  return plain;
+}
+
+// As information_schema has it, but for display widths and what a text is compared by.
+std::string OfMysql(std::string type) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAliases{
+      {{"integer", "int"},
+       {"boolean", "tinyint"},
+       {"bool", "tinyint"},
+       {"numeric", "decimal"},
+       {"dec", "decimal"},
+       {"double precision", "double"},
+       {"real", "double"},
+       {"character varying", "varchar"}}};
+  for (const std::string_view behind : {" character set ", " charset ", " collate "}) {
+    type = type.substr(0, type.find(behind));
+  }
+  for (const auto& [alias, name] : kAliases) {
+    const bool whole = type.size() == alias.size() || !IsWordChar(type[alias.size()]);
+    if (type.starts_with(alias) && whole) {
+      type.replace(0, alias.size(), name);
+      break;
+    }
+  }
+  const std::string plain = WithoutArguments(type);
+  if (plain.find("int") != std::string::npos) return plain;
+  if (type == "decimal") return "decimal(10,0)";
+  if (plain == "decimal" && type.find(',') == std::string::npos) type.insert(type.size() - 1, ",0");
+  return type;
+}
+
+}  // namespace
+
+std::string ProblemOfType(std::string_view text) { return TypeReader(text).Problem(); }
+
+std::string TypeFor(const WantedColumn& column, const Column& of, Dialect dialect,
+                    std::size_t key_columns) {
+  if (!column.type.empty()) return column.type;
+  if (dialect == Dialect::kMysql) return MysqlType(column.kind, of, key_columns);
+  return std::string(
+      At(dialect == Dialect::kPostgres ? kPostgresTypes : kSqliteTypes, column.kind));
+}
+
+std::string TypeInCatalogue(std::string_view type, Dialect dialect) {
+  std::string written;  // in small letters, with one blank between words and none elsewhere
+  for (const char c : type) {
+    const bool blank =
+        c == ' ' &&
+        (written.empty() || std::string_view("( ,").find(written.back()) != std::string::npos);
+    if (blank) continue;
+    const bool closes = c == '(' || c == ')' || c == ',';
+    while (closes && written.ends_with(' ')) written.pop_back();
+    written += c;
+  }
+  while (written.ends_with(' ')) written.pop_back();
+  // The words of an enumeration keep their case.
+  const std::size_t words = std::min(written.find('\''), written.size());
+  written = Lower(std::string_view(written).substr(0, words)) + written.substr(words);
+  return dialect == Dialect::kMysql ? OfMysql(std::move(written)) : written;
+}
+
+std::string ProblemOfKind(ValueKind kind, const ColumnFacts& column) {
+  const CellKind to = column.cell.kind;
+  const auto one_of = [to](std::initializer_list<CellKind> kinds) {
+    return std::ranges::find(kinds, to) != kinds.end();
+  };
+  const bool anything = one_of({CellKind::kText, CellKind::kJson, CellKind::kOther,
+                                CellKind::kChoice, CellKind::kBits, CellKind::kMap,
+                                CellKind::kRange, CellKind::kInterval, CellKind::kTime}) ||
+                        column.cell.elements || column.type.ends_with("[]");
+  const bool decimal = one_of({CellKind::kDecimal, CellKind::kFloat});
+  const bool whole = decimal || to == CellKind::kWhole;
+  bool holds = anything;
+  switch (kind) {
+    case ValueKind::kWhole:
+    case ValueKind::kLongWhole:
+      holds |= whole;
+      break;
+    case ValueKind::kDecimal:
+      holds |= decimal;
+      break;
+    case ValueKind::kBoolean:
+      holds |= to == CellKind::kBoolean || (whole && column.cell.booleans);
+      break;
+    case ValueKind::kDate:
+      holds |= one_of({CellKind::kDate, CellKind::kDateTime});
+      break;
+    case ValueKind::kMoment:
+      holds |= to == CellKind::kDateTime;
+      break;
+    case ValueKind::kText:
+    case ValueKind::kJson:
+      break;
+    case ValueKind::kBytes:
+      holds |= to == CellKind::kBytes;
+      break;
+  }
+  return holds ? "" : fmt::format("does not hold {}", WordsOf(kind));
+}
+
+std::string_view WordsOf(ValueKind kind) { return At(kValueWords, kind); }
+
+}  // namespace fencepost::consumer

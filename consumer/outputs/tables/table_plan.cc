@@ -1,0 +1,248 @@
+#include "consumer/outputs/tables/table_plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "consumer/outputs/rows/row_sql.h"
+#include "consumer/outputs/tables/column_types.h"
+
+namespace fencepost::consumer {
+namespace {
+
+const char* DdlOf(const LedgerTable& ledger, Dialect dialect) {
+  if (dialect == Dialect::kPostgres) return ledger.postgres;
+  return dialect == Dialect::kMysql ? ledger.mysql : ledger.sqlite;
+}
+
+std::string StatementOf(std::string_view sql) {
+  constexpr std::string_view kAround = " \n;";
+  const std::size_t begin = std::min(sql.find_first_not_of(kAround), sql.size());
+  return std::string(sql.substr(begin, sql.find_last_not_of(kAround) + 1 - begin));
+}
+
+class TablePlanner {
+ public:
+  TablePlanner(const WantedTable& wanted, const FoundTables& found, Dialect dialect,
+               const TableTerms& terms, TablePlan& plan)
+      : wanted_(wanted), found_(found), dialect_(dialect), terms_(terms), plan_(plan) {
+    // It was split when the file was checked.
+    if (auto parts = SplitTableName(wanted.name)) parts_ = std::move(*parts);
+  }
+
+  // `there`: the table as it is, or as statements before these leave it.
+  void Plan(std::optional<TableFacts>& there, bool exactly_once) {
+    if (!there) {
+      Create();
+      there = TableFacts{.name = wanted_.name, .columns = {}};
+      for (std::size_t i = 0; i < wanted_.columns.size(); ++i) there->columns.push_back(Coming(i));
+      if (!wanted_.shape.key.empty()) there->unique->push_back(Key());
+      return;
+    }
+    facts_ = std::move(*there);
+    if (exactly_once && facts_.unsafe) {
+      Differs(fmt::format("{} {}", facts_.name, facts_.unsafe->what));
+    }
+    AddColumns();
+    AddKey();
+    Check();
+    there = std::move(facts_);
+  }
+
+ private:
+  // Of this type nothing is known but that it is coming.
+  static constexpr std::string_view kComing = "";
+  [[nodiscard]] ColumnFacts Coming(std::size_t column) const {
+    return {.name = NameOf(column), .type = std::string(kComing)};
+  }
+
+  // What a worker would refuse at its start. Columns that come are not known in full.
+  void Check() {
+    const auto coming = [](const ColumnFacts& column) { return column.type == kComing; };
+    if (std::ranges::any_of(facts_.columns, coming)) return;
+    if (const auto checked = CheckTable(facts_, wanted_.shape, terms_); !checked) {
+      const Error& error = checked.error().error;
+      Differs(error.what + (error.hint.empty() ? "" : "; " + error.hint));
+    }
+  }
+
+  [[nodiscard]] std::string Quoted(std::string_view name) const {
+    return QuoteIdentifier(name, dialect_ == Dialect::kMysql ? '`' : '"');
+  }
+  [[nodiscard]] std::string Table() const {
+    std::string name;
+    for (const std::string& part : parts_) name += (name.empty() ? "" : ".") + Quoted(part);
+    return name;
+  }
+  [[nodiscard]] std::string Folded(std::string_view name) const {
+    return terms_.exact_names ? std::string(name) : Lower(name);
+  }
+  [[nodiscard]] const std::string& NameOf(std::size_t column) const {
+    return wanted_.shape.columns[column].name;
+  }
+  [[nodiscard]] std::vector<std::string> Key() const {
+    std::vector<std::string> key;
+    for (const std::size_t place : wanted_.shape.key) key.push_back(NameOf(place));
+    return key;
+  }
+  [[nodiscard]] std::string KeyNames() const {
+    std::string names;
+    for (const std::size_t place : wanted_.shape.key) {
+      names += (names.empty() ? "" : ", ") + Quoted(NameOf(place));
+    }
+    return names;
+  }
+  [[nodiscard]] std::string Definition(std::size_t column) const {
+    const RowShape& shape = wanted_.shape;
+    const std::size_t keys = shape.IsKey(column) ? shape.key.size() : 0;
+    return fmt::format("{} {}", Quoted(NameOf(column)),
+                       TypeFor(wanted_.columns[column], shape.columns[column], dialect_, keys));
+  }
+  void Differs(std::string what) { plan_.differences.push_back(std::move(what)); }
+
+  void Remark(std::size_t column, TablePlan::Step& step) const {
+    const WantedColumn& wanted = wanted_.columns[column];
+    if (wanted.by != KnownBy::kNothing) return;
+    const std::string by = wanted_.shape.columns[column].selector.Text();
+    const bool fence = wanted.kind == ValueKind::kWhole;
+    step.remarks.push_back(fmt::format(
+        "{}: nothing tells what {} is, so {}: say it in {}.types, or read records with --sample",
+        NameOf(column), by, fence ? "it is a number, being the fence" : "it is a text",
+        wanted_.output));
+  }
+
+  void Create() {
+    TablePlan::Step step;
+    std::string parts;
+    for (std::size_t i = 0; i < wanted_.columns.size(); ++i) {
+      parts += fmt::format("{}  {}", parts.empty() ? "" : ",\n", Definition(i));
+      Remark(i, step);
+    }
+    if (!wanted_.shape.key.empty()) parts += fmt::format(",\n  PRIMARY KEY ({})", KeyNames());
+    if (wanted_.shape.on_conflict == OnConflict::kIgnore && wanted_.shape.key.empty()) {
+      step.remarks.push_back(fmt::format(
+          "{}.on_conflict: ignore has no key, so there is no unique index, and no row to be left "
+          "as it is; give key, or add an index",
+          wanted_.output));
+    }
+    step.sql = fmt::format("CREATE TABLE {} (\n{}\n)", Table(), parts);
+    // So that a crash or a rollback takes rows and ledger alike.
+    if (dialect_ == Dialect::kMysql) step.sql += " ENGINE=InnoDB";
+    plan_.steps.push_back(std::move(step));
+  }
+
+  [[nodiscard]] const ColumnFacts* Find(std::string_view name) const {
+    const auto same = [&](const ColumnFacts& c) { return Folded(c.name) == Folded(name); };
+    const auto found = std::ranges::find_if(facts_.columns, same);
+    return found == facts_.columns.end() ? nullptr : &*found;
+  }
+
+  void AddColumns() {
+    for (std::size_t i = 0; i < wanted_.columns.size(); ++i) {
+      if (const ColumnFacts* column = Find(NameOf(i))) {
+        CompareType(i, *column);
+        continue;
+      }
+      if (facts_.is_table && facts_.unique) {
+        TablePlan::Step step{
+            .sql = fmt::format("ALTER TABLE {} ADD COLUMN {}", Table(), Definition(i)),
+            .remarks = {}};
+        Remark(i, step);
+        plan_.steps.push_back(std::move(step));
+      } else {
+        Differs(fmt::format("{} has no column {}, and is a view: add it there", facts_.name,
+                            NameOf(i)));
+      }
+      facts_.columns.push_back(Coming(i));
+    }
+  }
+
+  void CompareType(std::size_t place, const ColumnFacts& column) {
+    if (column.type == kComing) return;
+    const WantedColumn& wanted = wanted_.columns[place];
+    const std::string name = fmt::format("{}.{}", facts_.name, column.name);
+    const std::string& is = column.declared.empty() ? column.type : column.declared;
+    if (wanted.by == KnownBy::kSamples) {
+      const std::string problem = ProblemOfKind(wanted.kind, column);
+      if (problem.empty()) return;
+      Differs(
+          fmt::format("{} is {}, which {}, as sampled records have; change it, or correct "
+                      "{}.columns",
+                      name, is, problem, wanted_.output));
+    }
+    if (wanted.by != KnownBy::kTypes) return;
+    const auto written = found_.types.find(wanted.type);
+    const std::string asked =
+        written == found_.types.end() ? TypeInCatalogue(wanted.type, dialect_) : written->second;
+    const bool json = asked == "json" && column.cell.kind == CellKind::kJson;
+    if (json || asked == TypeInCatalogue(is, dialect_)) return;
+    Differs(
+        fmt::format("{} is {}, and {}.types says {}; it stays as it is: change it yourself, or "
+                    "correct types",
+                    name, is, wanted_.output, wanted.type));
+  }
+
+  [[nodiscard]] bool IsUnique() const {
+    std::vector<std::string> key;
+    for (const std::size_t place : wanted_.shape.key) key.push_back(Folded(NameOf(place)));
+    std::ranges::sort(key);
+    return std::ranges::any_of(*facts_.unique, [&](std::vector<std::string> index) {
+      for (std::string& name : index) name = Folded(name);
+      std::ranges::sort(index);
+      return index == key;
+    });
+  }
+
+  void AddKey() {
+    if (!wanted_.shape.updates() || !facts_.unique || IsUnique()) return;
+    std::vector<std::string> key = Key();
+    std::string sql;
+    if (dialect_ == Dialect::kMysql) {
+      sql = fmt::format("ALTER TABLE {} ADD UNIQUE ({})", Table(), KeyNames());
+    } else if (dialect_ == Dialect::kPostgres) {
+      sql = fmt::format("CREATE UNIQUE INDEX ON {} ({})", Table(), KeyNames());
+    } else {  // where the index has a name, and its schema
+      const std::string schema = parts_.size() > 1 ? Quoted(parts_.front()) + "." : "";
+      sql = fmt::format("CREATE UNIQUE INDEX {}{} ON {} ({})", schema,
+                        Quoted(fmt::format("{}_{}_key", parts_.back(), fmt::join(key, "_"))),
+                        Quoted(parts_.back()), KeyNames());
+    }
+    plan_.steps.push_back(
+        {.sql = std::move(sql),
+         .remarks = {fmt::format("{}.on_conflict: update finds rows by key; fails where two rows "
+                                 "have the same, and locks the table while it is made",
+                                 wanted_.output)}});
+    facts_.unique->push_back(std::move(key));
+  }
+
+  const WantedTable& wanted_;
+  const FoundTables& found_;
+  const Dialect dialect_;
+  const TableTerms& terms_;
+  TablePlan& plan_;
+  std::vector<std::string> parts_;  // of its name
+  TableFacts facts_;                // with what the plan adds
+};
+
+}  // namespace
+
+TablePlan PlanTables(const std::vector<WantedTable>& wanted, const FoundTables& found,
+                     Dialect dialect, const TableTerms& terms, bool exactly_once) {
+  TablePlan plan;
+  std::map<std::string, std::optional<TableFacts>> there;  // by name
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    auto& facts = there.try_emplace(wanted[i].name, found.tables[i]).first->second;
+    TablePlanner(wanted[i], found, dialect, terms, plan).Plan(facts, exactly_once);
+  }
+  for (const auto& [ledger, facts] : found.ledgers) {
+    if (!facts) {
+      plan.steps.push_back({.sql = StatementOf(DdlOf(*ledger, dialect)), .remarks = {}});
+    } else if (const auto checked = CheckLedger(*facts, *ledger, terms); !checked) {
+      plan.differences.push_back(checked.error().error.Line());
+    }
+  }
+  return plan;
+}
+
+}  // namespace fencepost::consumer

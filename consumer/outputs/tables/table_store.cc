@@ -1,0 +1,67 @@
+#include "consumer/outputs/tables/table_store.h"
+
+#include <utility>
+
+#include "consumer/outputs/tables/column_types.h"
+
+namespace fencepost::consumer {
+
+std::unique_ptr<TableStore> MakeTableStore(const OutputOptions& output) {
+  if (const auto* postgres = std::get_if<PostgresOptions>(&output)) {
+    return MakePostgresTables(*postgres);
+  }
+  if (const auto* mysql = std::get_if<MysqlOptions>(&output)) return MakeMysqlTables(*mysql);
+  if (const auto* sqlite = std::get_if<SqliteOptions>(&output)) return MakeSqliteTables(*sqlite);
+  return nullptr;
+}
+
+TableStore::Answer<FoundTables> FindTables(Catalogue& catalogue,
+                                           const std::vector<WantedTable>& wanted, bool by_position,
+                                           Dialect dialect) {
+  FoundTables found;
+  for (const WantedTable& table : wanted) {
+    const auto name = SplitTableName(table.name);
+    if (!name) return tl::unexpected(SchemaError(table.name, name.error(), ""));
+    auto facts = catalogue.ReadTable(*name, table.shape);
+    if (!facts) return tl::unexpected(facts.error());
+    const bool there = facts->has_value();
+    found.tables.push_back(std::move(*facts));
+    for (std::size_t i = 0; there && i < table.columns.size(); ++i) {
+      const std::string& type = table.columns[i].type;
+      if (type.empty() || found.types.contains(type)) continue;
+      auto written = catalogue.TypeInFull(type);
+      if (!written) return tl::unexpected(written.error());
+      found.types[type] = TypeInCatalogue(*written, dialect);
+    }
+  }
+  for (const bool positions : {false, true}) {
+    if (positions && !by_position) continue;
+    const LedgerTable& ledger = TableOfLedger(positions);
+    auto facts = catalogue.ReadLedger(ledger);
+    if (!facts) return tl::unexpected(facts.error());
+    found.ledgers.emplace_back(&ledger, std::move(*facts));
+  }
+  return found;
+}
+
+TableStore::Answer<void> CreateTables(Catalogue& catalogue, const EffectShapes& effects,
+                                      Dialect dialect, const LedgerTerms& asked,
+                                      const TableTerms& terms) {
+  if (asked.missing != MissingLedger::kCreate) return {};
+  const std::vector<WantedTable> wanted = WantedTables(effects, terms.output);
+  for (bool again = false;; again = true) {
+    const auto found = FindTables(catalogue, wanted, asked.by_position, dialect);
+    if (!found) return tl::unexpected(found.error());
+    std::vector<std::string> statements;
+    for (TablePlan::Step& step :
+         PlanTables(wanted, *found, dialect, terms, asked.exactly_once).steps) {
+      statements.push_back(std::move(step.sql));
+    }
+    if (statements.empty()) return {};
+    auto made = catalogue.Run(statements);
+    // Another worker may have made them in between.
+    if (made || again) return made;
+  }
+}
+
+}  // namespace fencepost::consumer

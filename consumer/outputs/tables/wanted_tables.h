@@ -1,0 +1,96 @@
+// The tables of effects that an output asks for, and what is known of their columns: by the
+// pipeline file, by samples of the topic, by the selectors. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/json/json_reader.h"
+#include "consumer/outputs/output.h"
+#include "consumer/outputs/rows/row_rules.h"
+#include "consumer/pipeline/options.h"
+#include "consumer/pipeline/record_filter.h"
+#include "consumer/record/selector.h"
+
+namespace fencepost::consumer {
+
+enum class Dialect : std::uint8_t { kPostgres, kMysql, kSqlite };
+// nullopt: the output has no tables.
+std::optional<Dialect> DialectOf(const OutputOptions& output);
+
+// What the values of a column are.
+enum class ValueKind : std::uint8_t {
+  kText,
+  kWhole,      // of 64 bits
+  kLongWhole,  // of more
+  kDecimal,
+  kBoolean,
+  kDate,
+  kMoment,  // a date with a time
+  kJson,    // objects and arrays
+  kBytes,
+};
+// By what: the first of these that says it.
+enum class KnownBy : std::uint8_t { kTypes, kConvert, kSamples, kSelector, kNothing };
+
+struct WantedColumn {
+  std::string type{};  // SQL, of `types`; empty: one for `kind`
+  ValueKind kind = ValueKind::kText;
+  KnownBy by = KnownBy::kNothing;
+};
+
+struct WantedTable {
+  std::string name;    // as the file has it
+  std::string output;  // its section in the file: output.postgres, or output.postgres.effects
+  RowShape shape;
+  Effect effect;
+  std::vector<WantedColumn> columns;  // in the order of the shape's
+};
+
+// Those of all effects, in their order: statements have none of their own, and what chooses a table
+// has several. `output`: its section in the file.
+std::vector<WantedTable> WantedTables(const EffectShapes& effects, std::string_view output);
+// None: an output without tables, or with statements alone. Error: the rules for rows contradict
+// each other.
+tl::expected<std::vector<WantedTable>, RowProblem> WantedTables(const OutputOptions& output);
+
+// What the sampled values of a column have in common.
+class SampledValues {
+ public:
+  // `type`: what it is in JSON; nullopt: bytes.
+  void Add(std::optional<JsonType> type, std::string_view text);
+  [[nodiscard]] std::optional<ValueKind> Kind() const;  // nullopt: there are none
+
+ private:
+  std::map<ValueKind, std::size_t> seen_;
+};
+
+// Reads records by the columns of wanted tables. One thread.
+class Sampler {
+ public:
+  // `make_filter`: for `when` of effects.
+  Sampler(std::vector<WantedTable>& tables,
+          const decltype(OutputTerms::make_filter)& make_filter);
+  // `value_known`: the context has the value that the output will see; otherwise the columns that
+  // read it are left out.
+  void Add(const RecordContext& context, bool value_known);
+  // Tells the tables. What the file says itself stays.
+  void Finish();
+
+ private:
+  void AddRow(std::size_t table, bool value_known);
+
+  std::vector<WantedTable>& tables_;
+  std::vector<std::vector<SampledValues>> values_;      // by table and column
+  std::vector<std::unique_ptr<RecordFilter>> filters_;  // by table; null: every value
+  Evaluator evaluator_;
+};
+
+}  // namespace fencepost::consumer

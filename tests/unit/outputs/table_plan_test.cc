@@ -1,0 +1,422 @@
+// Tables that a pipeline asks for, held against those that are there.
+#include "consumer/outputs/tables/table_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "consumer/outputs/tables/column_types.h"
+#include "tests/component/outputs/batch.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const TableTerms kTerms{.output = "output.postgres",
+                        .where = "somewhere",
+                        .ledger_file = "ledger.sql",
+                        .exact_names = true};
+
+OutputOptions Options(Dialect dialect, std::vector<Column> columns, RowRules rules = {},
+                      std::string table = "effects") {
+  const auto fill = [&](auto options) -> OutputOptions {
+    options.table = std::move(table);
+    options.columns = std::move(columns);
+    options.rules = std::move(rules);
+    return options;
+  };
+  if (dialect == Dialect::kPostgres) return fill(PostgresOptions());
+  return dialect == Dialect::kMysql ? fill(MysqlOptions()) : fill(SqliteOptions());
+}
+
+TablePlan Plan(const OutputOptions& output, std::optional<TableFacts> there = {},
+               std::map<std::string, std::string> types = {}) {
+  const auto wanted = WantedTables(output);
+  EXPECT_TRUE(wanted.has_value());
+  return PlanTables(*wanted,
+                    {.tables = {std::move(there)}, .ledgers = {}, .types = std::move(types)},
+                    *DialectOf(output), kTerms, true);
+}
+
+std::vector<std::string> Statements(const TablePlan& plan) {
+  std::vector<std::string> statements;
+  for (const TablePlan::Step& step : plan.steps) statements.push_back(step.sql);
+  return statements;
+}
+
+// Every way in which a column's type comes to be known.
+OutputOptions OfAllKinds(Dialect dialect) {
+  auto columns = Columns({{"id", "record_id"},
+                          {"at", "timestamp"},
+                          {"offset", "offset"},
+                          {"born", "json:/born"},
+                          {"paid", "json:/paid"},
+                          {"raw", "json:/raw"},
+                          {"total", "json:/total"},
+                          {"note", "json:/note?"}});
+  columns[3].conversion = Conversion::kDays;
+  columns[4].conversion = Conversion::kDecimal;
+  columns[4].scale = 2;
+  columns[5].conversion = Conversion::kBase64;
+  RowRules rules{.on_conflict = OnConflict::kUpdate,
+                 .key = {"id"},
+                 .fence_column = "version",
+                 .fence_by = Selector::Parse("json:/version").value(),
+                 .types = {{"total", "numeric(12,2)"}}};
+  return Options(dialect, std::move(columns), std::move(rules));
+}
+
+TEST(TablePlan, MakesATableOfTypesThatTheFileAndTheSelectorsTell) {
+  const TablePlan plan = Plan(OfAllKinds(Dialect::kPostgres));
+  EXPECT_THAT(Statements(plan), ElementsAre(R"(CREATE TABLE "effects" (
+  "id" text,
+  "at" timestamptz,
+  "offset" bigint,
+  "born" date,
+  "paid" numeric,
+  "raw" bytea,
+  "total" numeric(12,2),
+  "note" text,
+  "version" bigint,
+  PRIMARY KEY ("id")
+))"));
+  EXPECT_THAT(plan.steps[0].remarks,
+              ElementsAre("note: nothing tells what json:/note? is, so it is a text: say it in "
+                          "output.postgres.types, or read records with --sample",
+                          "version: nothing tells what json:/version is, so it is a number, being "
+                          "the fence: say it in output.postgres.types, or read records with "
+                          "--sample"));
+  EXPECT_THAT(plan.differences, IsEmpty());
+}
+
+TEST(TablePlan, HasTheTypesOfEachDatabase) {
+  EXPECT_THAT(Statements(Plan(OfAllKinds(Dialect::kMysql))),
+              ElementsAre("CREATE TABLE `effects` (\n"
+                          "  `id` varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,\n"
+                          "  `at` datetime(6),\n"
+                          "  `offset` bigint,\n"
+                          "  `born` date,\n"
+                          "  `paid` decimal(65,2),\n"
+                          "  `raw` longblob,\n"
+                          "  `total` numeric(12,2),\n"
+                          "  `note` longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,\n"
+                          "  `version` bigint,\n"
+                          "  PRIMARY KEY (`id`)\n"
+                          ") ENGINE=InnoDB"));
+  EXPECT_THAT(Statements(Plan(OfAllKinds(Dialect::kSqlite))),
+              ElementsAre(R"(CREATE TABLE "effects" (
+  "id" text,
+  "at" datetime,
+  "offset" bigint,
+  "born" date,
+  "paid" numeric,
+  "raw" blob,
+  "total" numeric(12,2),
+  "note" text,
+  "version" bigint,
+  PRIMARY KEY ("id")
+))"));
+}
+
+TEST(TablePlan, QuotesWhatTheFileNamesSoThatItStaysAName) {
+  const std::string evil = "a\"`; DROP TABLE users; --";
+  auto columns = Columns({{"id", "key"}});
+  columns[0].name = evil;
+  EXPECT_THAT(Statements(Plan(Options(Dialect::kPostgres, columns, {}, "shop.\"x\"\"y\""))),
+              ElementsAre("CREATE TABLE \"shop\".\"x\"\"y\" (\n"
+                          "  \"a\"\"`; DROP TABLE users; --\" text\n)"));
+  EXPECT_THAT(Statements(Plan(Options(Dialect::kMysql, columns))),
+              ElementsAre(HasSubstr("`a\"``; DROP TABLE users; --` longtext")));
+}
+
+// The table that OfAllKinds asks for, as it would be found.
+TableFacts Whole() {
+  TableFacts facts{.name = "public.effects", .columns = {}, .unique = {{{"id"}}}};
+  const std::vector<std::tuple<const char*, const char*, CellKind>> columns = {
+      {"id", "text", CellKind::kText},
+      {"at", "timestamp with time zone", CellKind::kDateTime},
+      {"offset", "bigint", CellKind::kWhole},
+      {"born", "date", CellKind::kDate},
+      {"paid", "numeric", CellKind::kDecimal},
+      {"raw", "bytea", CellKind::kBytes},
+      {"total", "numeric", CellKind::kDecimal},
+      {"note", "text", CellKind::kText},
+      {"version", "bigint", CellKind::kWhole}};
+  for (const auto& [name, type, kind] : columns) {
+    facts.columns.push_back({.name = name, .type = type, .cell = {.kind = kind}});
+  }
+  facts.columns[6].declared = "numeric(12,2)";
+  return facts;
+}
+
+struct Case {
+  const char* name;
+  void (*change)(TableFacts& facts);
+  const char* statement;   // "": none
+  const char* difference;  // a part of it; "": none
+};
+
+const Case kThere[] = {
+    {"all is there", [](TableFacts&) {}, "", ""},
+    {"a column is missing", [](TableFacts& f) { f.columns.erase(f.columns.begin() + 1); },
+     R"(ALTER TABLE "effects" ADD COLUMN "at" timestamptz)", ""},
+    {"a column of types is missing", [](TableFacts& f) { f.columns.erase(f.columns.begin() + 6); },
+     R"(ALTER TABLE "effects" ADD COLUMN "total" numeric(12,2))", ""},
+    {"the key has no index", [](TableFacts& f) { f.unique->clear(); },
+     R"(CREATE UNIQUE INDEX ON "effects" ("id"))", ""},
+    {"the key is part of an index",
+     [](TableFacts& f) {
+       f.unique = {{{"id", "at"}}};
+     },
+     R"(CREATE UNIQUE INDEX ON "effects" ("id"))", ""},
+    {"another type than in types", [](TableFacts& f) { f.columns[6].declared = "numeric(10,2)"; },
+     "",
+     "public.effects.total is numeric(10,2), and output.postgres.types says numeric(12,2); it "
+     "stays as it is"},
+    {"a column that nothing fills",
+     [](TableFacts& f) {
+       f.columns.push_back({.name = "owner", .type = "text", .must_fill = true});
+     },
+     "", "public.effects.owner is NOT NULL without default"},
+    {"a type that convert cannot fill",
+     [](TableFacts& f) { f.columns[3].cell.kind = CellKind::kWhole; }, "",
+     "which output.postgres.convert: d cannot fill"},
+    {"a view",
+     [](TableFacts& f) {
+       f.is_table = false;
+       f.unique.reset();
+       f.columns.erase(f.columns.begin());
+     },
+     "", "public.effects has no column id, and is a view"},
+    {"a table that a crash empties",
+     [](TableFacts& f) {
+       f.unsafe = RowProblem{"is unlogged", "log it"};
+     },
+     "", "public.effects is unlogged"},
+};
+
+TEST(TablePlan, AddsWhatIsMissingAndTellsWhatDiffers) {
+  for (const Case& one : kThere) {
+    TableFacts facts = Whole();
+    one.change(facts);
+    const TablePlan plan = Plan(OfAllKinds(Dialect::kPostgres), std::move(facts));
+    const std::string_view statement = one.statement;
+    const std::string_view difference = one.difference;
+    EXPECT_EQ(plan.steps.size(), statement.empty() ? 0 : 1) << one.name;
+    if (!plan.steps.empty()) EXPECT_EQ(plan.steps[0].sql, statement) << one.name;
+    EXPECT_EQ(plan.differences.size(), difference.empty() ? 0 : 1) << one.name;
+    if (!plan.differences.empty()) {
+      EXPECT_THAT(plan.differences[0], HasSubstr(difference)) << one.name;
+    }
+    EXPECT_EQ(plan.empty(), statement.empty() && difference.empty()) << one.name;
+  }
+}
+
+TEST(TablePlan, MakesATableOnceForAllThatIsWrittenIntoIt) {
+  auto wanted = WantedTables(Options(Dialect::kPostgres, Columns({{"id", "key"}}))).value();
+  wanted.push_back(
+      WantedTables(Options(Dialect::kPostgres, Columns({{"id", "key"}, {"at", "offset"}}),
+                           {.on_conflict = OnConflict::kUpdate, .key = {"id"}}))
+          .value()
+          .front());
+  FoundTables found;
+  found.tables.resize(2);
+  const TablePlan plan = PlanTables(wanted, found, Dialect::kPostgres, kTerms, true);
+  EXPECT_THAT(Statements(plan), ElementsAre("CREATE TABLE \"effects\" (\n  \"id\" text\n)",
+                                            "ALTER TABLE \"effects\" ADD COLUMN \"at\" bigint",
+                                            "CREATE UNIQUE INDEX ON \"effects\" (\"id\")"));
+  EXPECT_THAT(plan.differences, IsEmpty());
+}
+
+TEST(TablePlan, MakesAUniqueIndexInTheWordsOfEachDatabase) {
+  TableFacts facts = Whole();
+  facts.unique->clear();
+  EXPECT_THAT(Statements(Plan(OfAllKinds(Dialect::kMysql), facts)),
+              ElementsAre("ALTER TABLE `effects` ADD UNIQUE (`id`)"));
+  EXPECT_THAT(Statements(Plan(OfAllKinds(Dialect::kSqlite), facts)),
+              ElementsAre(R"(CREATE UNIQUE INDEX "effects_id_key" ON "effects" ("id"))"));
+}
+
+TEST(TablePlan, HasTheLedgersThatAreMissing) {
+  const auto plan = [](bool positions_there) {
+    FoundTables found;
+    found.ledgers.emplace_back(&TableOfLedger(false), std::nullopt);
+    TableFacts wrong{.name = "fencepost_positions", .columns = {}};
+    found.ledgers.emplace_back(&TableOfLedger(true),
+                               positions_there ? std::optional(wrong) : std::nullopt);
+    return PlanTables({}, found, Dialect::kPostgres, kTerms, true);
+  };
+  EXPECT_THAT(Statements(plan(false)),
+              ElementsAre(HasSubstr("CREATE TABLE IF NOT EXISTS fencepost_ledger ("),
+                          HasSubstr("CREATE TABLE IF NOT EXISTS fencepost_positions (")));
+  EXPECT_THAT(Statements(plan(true)), ElementsAre(HasSubstr("fencepost_ledger")));
+  EXPECT_THAT(plan(true).differences,
+              ElementsAre(HasSubstr("fencepost_positions has no column pipeline")));
+}
+
+TEST(TablePlan, SaysThatIgnoreIgnoresNothingWithoutAKey) {
+  const auto columns = Columns({{"id", "key"}});
+  const TablePlan plan =
+      Plan(Options(Dialect::kSqlite, columns, {.on_conflict = OnConflict::kIgnore}));
+  EXPECT_THAT(plan.steps[0].remarks,
+              ElementsAre(HasSubstr("ignore has no key, so there is no unique index")));
+}
+
+TEST(SampledValues, HaveTheNarrowestTypeThatHoldsAll) {
+  using enum JsonType;
+  struct Row {
+    std::vector<std::pair<std::optional<JsonType>, const char*>> values;
+    std::optional<ValueKind> kind;
+  };
+  const Row rows[] = {
+      {{}, std::nullopt},
+      {{{kNumber, "1"}, {kNumber, "-9223372036854775808"}}, ValueKind::kWhole},
+      {{{kNumber, "1"}, {kNumber, "9223372036854775808"}}, ValueKind::kLongWhole},
+      {{{kNumber, "1"}, {kNumber, "9223372036854775808"}, {kNumber, "0.5"}}, ValueKind::kDecimal},
+      {{{kNumber, "1e3"}}, ValueKind::kDecimal},
+      {{{kBoolean, "true"}, {kBoolean, "false"}}, ValueKind::kBoolean},
+      {{{kBoolean, "true"}, {kNumber, "1"}}, ValueKind::kText},
+      {{{kString, "12"}}, ValueKind::kText},
+      {{{kString, "2026-11-22"}}, ValueKind::kDate},
+      {{{kString, "2026-11-22T10:00:00Z"}, {kString, "2026-11-22 10:00:00.123456+01"}},
+       ValueKind::kMoment},
+      {{{kString, "2026-11-22"}, {kString, "2026-11-22T10:00:00Z"}}, ValueKind::kText},
+      {{{kString, "2026-11-22T10:00:00.1234567Z"}}, ValueKind::kText},
+      {{{kString, "10:00"}}, ValueKind::kText},
+      {{{kObject, "{}"}, {kArray, "[]"}}, ValueKind::kJson},
+      {{{kObject, "{}"}, {kString, "a"}}, ValueKind::kText},
+      {{{std::nullopt, "12"}}, ValueKind::kText}};
+  for (const Row& row : rows) {
+    SampledValues values;
+    for (const auto& [type, text] : row.values) values.Add(type, text);
+    EXPECT_EQ(values.Kind(), row.kind) << (row.values.empty() ? "" : row.values.back().second);
+  }
+}
+
+TEST(Sampler, TellsTheTypesOfWhatNothingElseTells) {
+  auto wanted = WantedTables(OfAllKinds(Dialect::kPostgres)).value();
+  Sampler sampler(wanted);
+  Record record;
+  record.value = R"({"born":1,"paid":"x","raw":"","total":true,"note":[1],"version":2.5})";
+  sampler.Add({.record = &record}, true);
+  sampler.Finish();
+  const auto of = [&](std::size_t column) {
+    return std::pair(wanted[0].columns[column].by, wanted[0].columns[column].kind);
+  };
+  EXPECT_EQ(of(2), std::pair(KnownBy::kSelector, ValueKind::kWhole));
+  EXPECT_EQ(of(4), std::pair(KnownBy::kConvert, ValueKind::kDecimal));
+  EXPECT_EQ(of(6).first, KnownBy::kTypes);
+  EXPECT_EQ(of(7), std::pair(KnownBy::kSamples, ValueKind::kJson));
+  EXPECT_EQ(of(8), std::pair(KnownBy::kSamples, ValueKind::kDecimal));
+}
+
+TEST(Sampler, LeavesOutWhatReadsAValueThatIsNotKnown) {
+  auto wanted = WantedTables(Options(Dialect::kPostgres,
+                                     Columns({{"made", "json:/n"}, {"own", "record:/n"}})))
+                    .value();
+  Sampler sampler(wanted);
+  Record record;
+  record.value = R"({"n":1})";
+  sampler.Add({.record = &record}, false);
+  sampler.Finish();
+  EXPECT_EQ(wanted[0].columns[0].by, KnownBy::kNothing);
+  EXPECT_EQ(wanted[0].columns[1].by, KnownBy::kSamples);
+}
+
+TEST(TablePlan, TellsOfAColumnThatDoesNotHoldWhatWasSampled) {
+  struct Row {
+    ValueKind sampled;
+    CellKind column;
+    bool told;
+  };
+  const Row rows[] = {
+      {ValueKind::kDecimal, CellKind::kWhole, true}, {ValueKind::kWhole, CellKind::kDecimal, false},
+      {ValueKind::kText, CellKind::kWhole, true},    {ValueKind::kText, CellKind::kText, false},
+      {ValueKind::kMoment, CellKind::kDate, true},   {ValueKind::kDate, CellKind::kDateTime, false},
+      {ValueKind::kJson, CellKind::kBoolean, true},  {ValueKind::kJson, CellKind::kJson, false},
+      {ValueKind::kBoolean, CellKind::kWhole, true}, {ValueKind::kWhole, CellKind::kOther, false},
+      {ValueKind::kWhole, CellKind::kBoolean, true}, {ValueKind::kBytes, CellKind::kBytes, false}};
+  for (const Row& row : rows) {
+    auto wanted = WantedTables(Options(Dialect::kPostgres, Columns({{"n", "json:/n"}}))).value();
+    wanted[0].columns[0] = {.kind = row.sampled, .by = KnownBy::kSamples};
+    TableFacts facts{.name = "t", .columns = {{.name = "n", .type = "some"}}};
+    facts.columns[0].cell.kind = row.column;
+    FoundTables found;
+    found.tables.emplace_back(facts);
+    const TablePlan plan = PlanTables(wanted, found, Dialect::kPostgres, kTerms, true);
+    EXPECT_EQ(!plan.differences.empty(), row.told)
+        << WordsOf(row.sampled) << " " << static_cast<int>(row.column);
+  }
+}
+
+TEST(ColumnTypes, AreOneTypeAndNothingMore) {
+  for (const char* type :
+       {"text", "numeric(12,2)", "numeric(3, -2)", "text[]", "timestamp(3) with time zone",
+        "double precision", "\"my type\"", "shop.\"Money\"", "enum('a','it''s; --','b,)')",
+        "varchar(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "int unsigned",
+        "text COLLATE \"C\"", "geometry(Point,4326)", "Größe"}) {
+    EXPECT_EQ(ProblemOfType(type), "") << type;
+  }
+  for (const char* type : {"",
+                           "  ",
+                           "text; DROP TABLE users",
+                           "text -- note",
+                           "text /* note */",
+                           "text # note",
+                           "text, \"more\" text",
+                           "text) ; (",
+                           "numeric(12",
+                           "\"open",
+                           "text NOT NULL",
+                           "text PRIMARY KEY",
+                           "text DEFAULT (now())",
+                           "int CHECK (id > 0)",
+                           "text\nNOT",
+                           "e'\\''",
+                           "numeric((1))",
+                           "text REFERENCES users(id)",
+                           "enum('a\\')",
+                           "text'x'",
+                           "bigint AS (1)",
+                           "enum('a' || 'b')",
+                           "x(1=1)"}) {
+    EXPECT_NE(ProblemOfType(type), "") << type;
+  }
+}
+
+TEST(ColumnTypes, AreComparedAsTheCatalogueWritesThem) {
+  struct Row {
+    const char* file;
+    const char* catalogue;
+    bool same;
+    Dialect dialect = Dialect::kMysql;
+  };
+  const Row rows[] = {
+      {"INTEGER", "int(11)", true},
+      {"bigint unsigned", "bigint(20) unsigned", true},
+      {"bigint", "bigint(20) unsigned", false},
+      {"boolean", "tinyint(1)", true},
+      {"numeric( 12 , 2 )", "decimal(12,2)", true},
+      {"decimal(12)", "decimal(12,0)", true},
+      {"decimal", "decimal(10,0)", true},
+      {"decimal(12,2)", "decimal(10,2)", false},
+      {"varchar(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "varchar(10)", true},
+      {"double precision", "double", true},
+      {"realm", "double", false},
+      {"enum('A','b')", "enum('A','b')", true},
+      {"enum('A','b')", "enum('a','b')", false},
+      {"datetime(3)", "datetime(6)", false},
+      {"Varchar( 20 )", "VARCHAR(20)", true, Dialect::kSqlite},
+      {"text", "TEXT", true, Dialect::kSqlite},
+      {"integer", "INT", false, Dialect::kSqlite}};
+  for (const Row& row : rows) {
+    EXPECT_EQ(TypeInCatalogue(row.file, row.dialect) == TypeInCatalogue(row.catalogue, row.dialect),
+              row.same)
+        << row.file << " " << row.catalogue << ": " << TypeInCatalogue(row.file, row.dialect);
+  }
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
