@@ -16,9 +16,9 @@ namespace {
 
 using consumer::Selector;
 
-constexpr std::string_view kRowKeys[] = {"table",   "columns",       "on_conflict",
-                                         "key",     "fence_column",  "fence_by",
-                                         "convert", "on_null_value", "keep", "types"};
+constexpr std::string_view kRowKeys[] = {"table",        "columns",  "on_conflict", "key",
+                                         "fence_column", "fence_by", "convert",     "on_null_value",
+                                         "keep",         "types"};
 
 // One section that says it: output.NAME, or an element of output.NAME.effects.
 class EffectLint {
@@ -116,15 +116,7 @@ class EffectLint {
 
   // Every table that may be named: by the section, or by what chooses one.
   void LintTables() {
-    if (Given("table.by") || Given("table.of")) {
-      for (const Text& text : values_.Texts(Path("table.of"))) LintTable(Path("table.of"), text);
-      if (const Entry* other = values_.Find(Path("table.otherwise"))) {
-        const Text& text = other->texts.front();
-        if (text.value != "bad" && text.value != "skip") LintTable(Path("table.otherwise"), text);
-      }
-    } else if (const Entry* table = values_.Find(Path("table")); table != nullptr) {
-      LintTable(Path("table"), table->texts.front());
-    }
+    for (const auto& [path, text] : ChoicesOf(values_, Path("table"))) LintTable(path, *text);
   }
 
   void LintTable(const std::string& path, const Text& text) {

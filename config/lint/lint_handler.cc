@@ -70,10 +70,12 @@ void LintDeadLetter(const Values& values, Findings& findings) {
                    "for ever; take a topic of their own",
                    Shown(values, "dead_letter.topic"), by);
   }
-  if (topic == values.String("output.kafka.topic")) {
+  for (const auto& [path, written] : OutputTopics(values)) {
+    if (topic != written->value) continue;
     findings.Error(values.ValuePlace("dead_letter.topic"), "loop",
-                   "dead_letter.topic: {} is output.kafka.topic too; take a topic of their own",
-                   Shown(values, "dead_letter.topic"));
+                   "dead_letter.topic: {} is {} too; take a topic of their own",
+                   Shown(values, "dead_letter.topic"), path);
+    return;
   }
 }
 

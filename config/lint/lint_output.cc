@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "config/lint/lint_parts.h"
+#include "config/schema/checks.h"
 #include "config/text/suggestion.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/pipeline/options.h"
@@ -102,15 +103,37 @@ void LintFailover(const Values& values, Findings& findings) {
                    kDsn);
 }
 
+void LintKafkaRecords(const Values& values, Findings& findings) {
+  const std::string records = "output.kafka.records";
+  if (!values.Given(records)) return;
+  for (const std::string_view name : {"topic", "key", "value"}) {
+    const std::string path = fmt::format("output.kafka.{}", name);
+    if (!values.Given(path)) continue;
+    findings.Error(values.KeyPlace(path), "effects",
+                   "{}: {} says all of it: put it into one of them", path, records);
+  }
+  if (values.Given("output.kafka.encode")) {
+    findings.Error(
+        values.KeyPlace("output.kafka.encode"), "effects",
+        "output.kafka.encode: is for the records of one topic: leave one of the two out");
+  }
+  for (const Values& record : values.Sections(records)) {
+    LintWhen(record, records + ".when", findings);
+  }
+}
+
 void LintKafkaOutput(const Values& values, Findings& findings) {
   if (!values.Given("output.kafka")) return;
-  const std::string topic = values.String("output.kafka.topic");
-  if (const std::string by = ReadBy(values, topic); !by.empty()) {
-    findings.Error(
-        values.ValuePlace("output.kafka.topic"), "loop",
-        "output.kafka.topic: {} is {} kafka.topics: the pipeline would feed itself for ever",
-        Shown(values, "output.kafka.topic"), by);
+  for (const auto& [path, topic] : OutputTopics(values)) {
+    if (const std::string by = ReadBy(values, topic->value); !by.empty()) {
+      findings.Error(topic->at, "loop",
+                     "{}: {} is {} kafka.topics: the pipeline would feed itself for ever", path,
+                     topic->shown, by);
+    } else if (const std::string problem = CheckTopic(topic->value); !problem.empty()) {
+      findings.Error(topic->at, "value", "{}: {} {}", path, topic->shown, problem);
+    }
   }
+  LintKafkaRecords(values, findings);
   for (const Text& header : values.Texts("output.kafka.headers")) {
     if (header.name != HeaderRules::kAll || header.value == HeaderRules::kDrop) continue;
     findings.Error(header.at, "value",
@@ -146,6 +169,29 @@ std::vector<consumer::DsnPart> PartsByVariable(const Values& values) {
   auto parts = consumer::PartsOfDsn(marked.value_or(""));
   std::erase_if(parts, [&](const auto& part) { return part.value.find(kMark) == part.value.npos; });
   return parts;
+}
+
+std::vector<std::pair<std::string, const Text*>> ChoicesOf(const Values& values,
+                                                           const std::string& name) {
+  std::vector<std::pair<std::string, const Text*>> choices;
+  const std::string of = name + ".of";
+  const std::string otherwise = name + ".otherwise";
+  for (const Text& text : values.Texts(of)) choices.emplace_back(of, &text);
+  if (const Entry* other = values.Find(otherwise)) {
+    const Text& text = other->texts.front();
+    if (text.value != "bad" && text.value != "skip") choices.emplace_back(otherwise, &text);
+  }
+  if (const Entry* one = values.Find(name)) choices.emplace_back(name, &one->texts.front());
+  return choices;
+}
+
+std::vector<std::pair<std::string, const Text*>> OutputTopics(const Values& values) {
+  auto topics = ChoicesOf(values, "output.kafka.topic");
+  for (const Values& record : values.Sections("output.kafka.records")) {
+    const auto more = ChoicesOf(record, "output.kafka.records.topic");
+    topics.insert(topics.end(), more.begin(), more.end());
+  }
+  return topics;
 }
 
 void LintOutput(const Values& values, Findings& findings) {

@@ -90,6 +90,13 @@ inline std::string ReadBy(const Values& values, const std::string& topic) {
   return "";
 }
 
+// Names that the section's `name` gives, or, where it is a map, those that its `of` and `otherwise`
+// may choose; each with its key.
+std::vector<std::pair<std::string, const Text*>> ChoicesOf(const Values& values,
+                                                           const std::string& name);
+// All topics that output.kafka may write to.
+std::vector<std::pair<std::string, const Text*>> OutputTopics(const Values& values);
+
 inline bool ExactlyOnce(const Values& values) {
   return !values.Wrong("guarantee") && values.String("guarantee") == "exactly-once";
 }

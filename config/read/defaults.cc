@@ -28,7 +28,8 @@ void FillIn(const Values& values, PipelineOptions& o) {
   }
   for (auto* part : {&kafka->encode.key, &kafka->encode.value}) {
     const char* const name = part == &kafka->encode.key ? "key" : "value";
-    if (part->Needed() && part->subject.empty()) part->subject = kafka->topic + "-" + name;
+    if (part->Needed() && part->subject.empty() && !kafka->topic.empty())
+      part->subject = kafka->topic + "-" + name;
   }
   if (!values.Given("output.kafka.encode.registry")) {
     kafka->encode.registry = o.kafka.decode.registry;

@@ -5,6 +5,7 @@
 
 #include "config/schema/checks.h"
 #include "config/schema/schema.h"
+#include "config/schema/schema_lists.h"
 
 namespace fencepost::config {
 namespace {
@@ -14,12 +15,8 @@ using T = Type;
 
 template <typename Output>
 constexpr auto kOutput = [](auto& o) { return std::get_if<Output>(&o.output); };
-// Of a list of effects the one that is read, which is the last.
 template <typename Output>
-constexpr auto kEffect = [](auto& o) {
-  auto* const output = std::get_if<Output>(&o.output);
-  return output == nullptr || output->effects.empty() ? nullptr : &output->effects.back();
-};
+const auto kEffect = LastOf(kOutput<Output>, &Output::effects);
 
 // What `convert` says of the columns, which come first.
 template <typename Rows, typename Section>
@@ -117,62 +114,18 @@ constexpr auto CheckTableOf(const PostgresOptions*) { return CheckPostgresTable;
 constexpr auto CheckTableOf(const MysqlOptions*) { return CheckMysqlTable; }
 constexpr auto CheckTableOf(const SqliteOptions*) { return CheckSqliteTable; }
 
-// A section of a list reads its keys one map at a time; the list says whether any differs.
-std::vector<Key> OfList(std::vector<Key> keys) {
-  for (Key& key : keys) key.to.same = [](const auto&, const auto&) { return true; };
-  return keys;
-}
-
-Target Otherwise(auto route) {
-  Target target = Bind(
-      route,
-      [](const Given& given, Route& to) {
-        const std::string& word = given.texts.front().value;
-        to.otherwise = word == "bad"    ? Route::Otherwise::kBad
-                       : word == "skip" ? Route::Otherwise::kSkip
-                                        : Route::Otherwise::kName;
-        if (to.otherwise == Route::Otherwise::kName) to.name = word;
-      },
-      [](const Route&) { return std::string("bad"); });
-  target.type = T::kText;
-  return target;
-}
-
 // Several effects of a record.
 template <typename Output>
 std::vector<Key> EffectKeys(const std::string& output) {
   const std::string path = output + ".effects";
   const auto section = kEffect<Output>;
-  const auto route = [section](auto& o) {
-    auto* const effect = section(o);
-    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(o)>>) {
-      if (effect != nullptr && !effect->route) effect->route.emplace();
-    }
-    return effect == nullptr || !effect->route ? nullptr : &*effect->route;
-  };
   const KeysOf effect(path, section);
   constexpr auto kCheckTable = CheckTableOf(static_cast<const Output*>(nullptr));
-  Target list{.type = T::kSections};
-  list.store = [](const Given& /*given*/, PipelineOptions& o) {
-    if (auto* const to = kOutput<Output>(o)) to->effects.emplace_back();
-  };
-  list.same = [](const PipelineOptions& a, const PipelineOptions& b) {
-    const Output* const one = kOutput<Output>(a);
-    const Output* const other = kOutput<Output>(b);
-    return one == nullptr || other == nullptr || one->effects == other->effects;
-  };
   std::vector<Key> keys = {
       effect("table", &Effect::table,
              "Table; or a map, by which the record chooses one: `by` a selector, whose texts `of` "
              "maps to tables, and `otherwise`.",
              {.check = kCheckTable, .or_section = true}),
-      effect("table.by", At(route, &Route::by), "What chooses the table.", {.required = true}),
-      effect("table.of", At(route, &Route::of), "Texts, and the table of each.",
-             {.required = true}),
-      effect("table.otherwise", Otherwise(route),
-             "Of a record with any other text: it is a bad record (`bad`), it has no such row "
-             "(`skip`), or a table.",
-             {.default_value = "bad"}),
       effect("each", &Effect::each,
              "An array: the effect has a row for each of its elements, which `json:` and `value` "
              "read; `index` is the element's place from 0 on, and `record./POINTER` reads the "
@@ -181,6 +134,7 @@ std::vector<Key> EffectKeys(const std::string& output) {
              "Which values have this effect, as `when` of the pipeline.",
              {.or_texts = true, .lines = true}),
   };
+  Append(keys, RouteKeys(path + ".table", section));
   if constexpr (std::is_same_v<Output, PostgresOptions>) {
     keys.push_back(effect("statement", &Effect::statement, "As `output.postgres.statement`.",
                           {.lines = true}));
@@ -194,7 +148,7 @@ std::vector<Key> EffectKeys(const std::string& output) {
   Append(keys, RowKeys<Output, Effect>(path, section));
   keys = OfList(std::move(keys));
   keys.insert(keys.begin(),
-              effect("", std::move(list),
+              effect("", ListTarget(kOutput<Output>, &Output::effects),
                      "Several effects of a record, in this order and one transaction, instead of "
                      "`table` and `columns`: a list, each with a table, or a statement. A record "
                      "makes 10,000 rows at most.",

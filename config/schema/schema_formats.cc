@@ -2,6 +2,7 @@
 
 #include "config/schema/checks.h"
 #include "config/schema/schema.h"
+#include "config/schema/schema_lists.h"
 
 namespace fencepost::config {
 namespace {
@@ -85,6 +86,37 @@ std::vector<Key> EncodePartKeys(const std::string& part, EncodePart EncodeOption
   return keys;
 }
 
+// Several records of a value.
+std::vector<Key> KafkaRecordKeys() {
+  const std::string path = "output.kafka.records";
+  const auto section = LastOf(kKafkaOutput, &KafkaOutputOptions::records);
+  const KeysOf record(path, section);
+  std::vector<Key> keys = {
+      record("topic", &KafkaRecord::topic,
+             "Topic; or a map, by which the record chooses one: `by` a selector, whose texts `of` "
+             "maps to topics, and `otherwise`.",
+             {.check = CheckTopic, .required = true, .or_section = true}),
+      record("key", &KafkaRecord::key, "The key that is written."),
+      record("value", &KafkaRecord::value,
+             "The value that is written; or `{jq: PROGRAM}`, each of whose results is the value of "
+             "a record.",
+             {.or_section = true}),
+      record("value.jq", &KafkaRecord::program,
+             "A program over the value, as `handler.jq`; null is a tombstone.",
+             {.required = true, .lines = true}),
+      record("when", &KafkaRecord::when,
+             "Which values have this record, as `when` of the pipeline.",
+             {.or_texts = true, .lines = true}),
+  };
+  Append(keys, RouteKeys(path + ".topic", section));
+  keys = OfList(std::move(keys));
+  keys.insert(keys.begin(),
+              record("", ListTarget(kKafkaOutput, &KafkaOutputOptions::records),
+                     "Several records of a value, in this order and one transaction, instead of "
+                     "`topic`, `key` and `value`. `headers` are those of all of them."));
+  return keys;
+}
+
 }  // namespace
 
 std::vector<Key> DecodeKeys() {
@@ -114,9 +146,10 @@ std::vector<Key> KafkaOutputKeys() {
   std::vector<Key> keys = {
       kafka("", Chosen(kKafkaOutput, [](PipelineOptions& o) { o.output = KafkaOutputOptions(); }),
             "A topic of the same cluster, in transactions with the offsets: each input position's "
-            "output exactly once for `read_committed` readers."),
+            "output exactly once for `read_committed` readers. Either `topic`, or `records`.",
+            {.ways = {{"topic"}, {"records"}}}),
       kafka("topic", &KafkaOutputOptions::topic, "Topic; none of `kafka.topics`.",
-            {.check = CheckTopic, .required = true, .basic = true}),
+            {.check = CheckTopic, .basic = true}),
       kafka("key", &KafkaOutputOptions::key, "The key that is written."),
       kafka("value", &KafkaOutputOptions::value, "The value that is written."),
       kafka("headers", &KafkaOutputOptions::headers,
@@ -140,6 +173,7 @@ std::vector<Key> KafkaOutputKeys() {
             "`tests:` expect the JSON before encoding.",
             {.ways = {{"value"}, {"key"}}}),
   };
+  Append(keys, KafkaRecordKeys());
   Append(keys, EncodePartKeys("value", &EncodeOptions::value));
   Append(keys, EncodePartKeys("key", &EncodeOptions::key));
   keys.push_back(kafka("encode.registry", "The schema registry.",

@@ -14,7 +14,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 57> kRules{{
+constexpr std::array<Rule, 58> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with { or } quoted."},
@@ -55,7 +55,8 @@ constexpr std::array<Rule, 57> kRules{{
     {"dead-letter", "What goes to a dead letter topic has one."},
     {"loop", "No topic is written to that is read."},
     {"order", "The output can keep the order that is asked for."},
-    {"effects", "Effects are of the output alone, and only those of an array read its elements."},
+    {"effects",
+     "What effects and records say is said nowhere else; only those of an array read elements."},
     {"rows", "on_conflict, key, fence and on_null_value fit together and to the columns."},
     {"statement", "A statement is all that says what is written; args go with it."},
     {"transaction", "A transaction ends within its timeout."},

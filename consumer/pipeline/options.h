@@ -223,16 +223,40 @@ struct HeaderRules {
 };
 
 // Records into a topic of the same cluster, in transactions with the offsets.
+// A record that output.kafka makes of a value.
+struct KafkaRecord {
+  std::string topic;
+  std::optional<Route> route;  // instead: the record chooses the topic
+  Selector key{.kind = Selector::Kind::kKey, .argument = "", .optional = true};
+  Selector value{.kind = Selector::Kind::kValue, .argument = "", .optional = true};
+  std::string program;  // jq, instead of value: a record for each of its results
+  FilterOptions when;   // of the value
+  bool operator==(const KafkaRecord&) const = default;
+};
+
 struct KafkaOutputOptions {
+  // One record, or `records`: RecordsOf.
   std::string topic;
   Selector key{.kind = Selector::Kind::kKey, .argument = "", .optional = true};
   Selector value{.kind = Selector::Kind::kValue, .argument = "", .optional = true};
-  HeaderRules headers;
+  std::vector<KafkaRecord> records;
+  HeaderRules headers;  // of all of them
   Millis transaction_timeout{10'000};
   Millis linger{100};  // a transaction is closed when its oldest record is this old, or when full
   int max_records = 10'000;
   EncodeOptions encode;
 };
+
+// What becomes of a value in Kafka, in this order.
+inline std::vector<KafkaRecord> RecordsOf(const KafkaOutputOptions& output) {
+  if (!output.records.empty()) return output.records;
+  return {{.topic = output.topic,
+           .route = {},
+           .key = output.key,
+           .value = output.value,
+           .program = {},
+           .when = {}}};
+}
 
 // JSON lines. Without columns a line is the record with its position, key, headers and value.
 struct FileOptions {

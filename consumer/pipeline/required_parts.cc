@@ -86,8 +86,17 @@ std::vector<RequiredPart> PartsOfEffect(const Effect& effect, const HandlerOptio
   return parts;
 }
 
+// A record of the output that there may not be needs nothing.
 std::vector<RequiredPart> PartsOfTopic(const KafkaOutputOptions& kafka) {
-  std::vector<RequiredPart> parts{{"key", kafka.key}, {"value", kafka.value}};
+  std::vector<RequiredPart> parts;
+  bool always = false;
+  for (const KafkaRecord& record : RecordsOf(kafka)) {
+    if (record.when.any() || record.route || !record.program.empty()) continue;
+    parts.push_back({"key", record.key});
+    parts.push_back({"value", record.value});
+    always = true;
+  }
+  if (!always) return parts;
   for (const Column& header : kafka.headers.set) parts.push_back({header.name, header.selector});
   return parts;
 }

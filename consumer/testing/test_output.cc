@@ -7,6 +7,8 @@
 #include <simdjson.h>
 #include <sqlite3.h>
 
+#include "consumer/json/json_text.h"
+#include "consumer/kafka/output/output_records.h"
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/rows/item_values.h"
 #include "consumer/outputs/rows/row_sql.h"
@@ -114,12 +116,15 @@ class TableOutput final : public TestOutput {
 
 class TopicOutput final : public TestOutput {
  public:
-  explicit TopicOutput(const KafkaOutputOptions& options) : options_(options) {}
+  TopicOutput(const KafkaOutputOptions& options, bool key_is_json)
+      : options_(options), key_is_json_(key_is_json) {}
 
   class Transactions final : public Output {
    public:
     Transactions(TopicOutput& topic, std::string worker)
-        : topic_(topic), worker_(std::move(worker)) {}
+        : topic_(topic),
+          worker_(std::move(worker)),
+          records_(topic.options_, worker_, nullptr, topic.key_is_json_, OutputJq()) {}
     tl::expected<void, OutputError> Prepare() override { return {}; }
     tl::expected<std::vector<WriteOutcome>, OutputError> Write(
         const WriteRequest& request) override {
@@ -128,10 +133,10 @@ class TopicOutput final : public TestOutput {
       bool aborted = false;
       for (std::size_t i = 0; i < request.items.size(); ++i) {
         if (request.items[i].dead_letter != nullptr) continue;  // the worker's, not the topic's
-        if (auto added = Add(request.items[i], rows); !added) {
+        if (const auto added = Add(request.items[i], rows); !added) {
           outcomes[i] = {WriteResult::kBadRecord, added.error()};
           aborted = true;
-        } else if (CountValues(request.items[i]) == 0) {
+        } else if (!*added) {
           outcomes[i] = {.result = WriteResult::kNoOutput, .took_rows = false};
         }
       }
@@ -147,41 +152,36 @@ class TopicOutput final : public TestOutput {
     void Interrupt() override {}
 
    private:
-    tl::expected<void, std::string> Add(const WriteItem& item, std::vector<TestRow>& rows) {
-      for (std::size_t i = 0; i < CountValues(item); ++i) {
-        const ItemValue value = ValueOf(item, i);
-        evaluator_.Begin(ContextOf(item, worker_, value));
-        TestRow row;
-        std::vector<Column> cells{{"key", topic_.options_.key}, {"value", topic_.options_.value}};
-        for (const Column& header : topic_.options_.headers.set) {
-          cells.push_back({std::string(kHeaderCell) + header.name, header.selector});
+    // What a schema would encode must be JSON.
+    tl::expected<bool, std::string> Add(const WriteItem& item, std::vector<TestRow>& rows) {
+      const std::size_t before = rows.size();
+      records_.Begin(item);
+      for (;;) {
+        const auto made = records_.Next();
+        if (!made) return tl::unexpected(made.error().detail);
+        if (*made == nullptr) return rows.size() > before;
+        const OutgoingRecord& record = **made;
+        if (topic_.options_.encode.value.Needed() && record.value) {
+          const std::string_view problem = JsonProblem(*record.value);
+          if (!problem.empty()) return tl::unexpected(fmt::format("value: {}", problem));
         }
-        for (const Column& cell : cells) {
-          std::string text;
-          const auto found = evaluator_.Append(cell.selector, text);
-          if (!found) return tl::unexpected(cell.name + ": " + found.error());
-          if (cell.selector.kind == Selector::Kind::kValue && value &&
-              topic_.options_.encode.value.Needed()) {
-            std::string whole;
-            const auto json = evaluator_.Append({.kind = Selector::Kind::kJson}, whole);
-            if (!json) return tl::unexpected(cell.name + ": " + json.error());
-          }
-          row.emplace_back(cell.name, *found ? std::optional<std::string>(text) : std::nullopt);
+        TestRow& row = rows.emplace_back();
+        const auto add = [&row](std::string_view name,
+                                const std::optional<std::string_view>& bytes) {
+          row.emplace_back(name, bytes ? std::optional<std::string>(*bytes) : std::nullopt);
+        };
+        if (!topic_.options_.records.empty()) add(kTableCell, record.topic);
+        add("key", record.key);
+        add("value", record.value);
+        for (const HeaderView& header : record.headers) {
+          add(fmt::format("{}{}", kHeaderCell, header.name), header.value);
         }
-        std::vector<HeaderView> passed;
-        PassHeaders(*item.record, topic_.options_.headers, passed);
-        for (const auto& [name, bytes] : passed) {
-          row.emplace_back(fmt::format("{}{}", kHeaderCell, name),
-                           bytes ? std::optional<std::string>(*bytes) : std::nullopt);
-        }
-        rows.push_back(std::move(row));
       }
-      return {};
     }
 
     TopicOutput& topic_;
     const std::string worker_;
-    Evaluator evaluator_;
+    OutputRecords records_;
   };
 
   std::unique_ptr<Output> Open(const std::string& worker) override {
@@ -191,6 +191,7 @@ class TopicOutput final : public TestOutput {
 
  private:
   const KafkaOutputOptions options_;
+  const bool key_is_json_;
   std::vector<TestRow> rows_;
 };
 
@@ -258,7 +259,8 @@ class LinesOutput final : public TestOutput {
 tl::expected<std::unique_ptr<TestOutput>, std::string> TestOutput::Make(
     const PipelineOptions& options) {
   if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
-    return std::make_unique<TopicOutput>(*kafka);
+    return std::make_unique<TopicOutput>(*kafka,
+                                         DecodeOptions::IsWireFormat(options.kafka.decode.key));
   }
   if (const auto* file = std::get_if<FileOptions>(&options.output)) {
     return std::make_unique<LinesOutput>(file->columns);

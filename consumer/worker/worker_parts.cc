@@ -39,34 +39,59 @@ Checked OutcomeOf(const Made& made) {
   return made ? Checked() : Checked(tl::unexpect, made.error());
 }
 
+// A program over what selectors see of a record.
+class JqOfARecord {
+ public:
+  explicit JqOfARecord(std::unique_ptr<Handler> program) : program_(std::move(program)) {}
+
+  HandlerResult Run(const RecordContext& context) {
+    if (context.origin == nullptr && context.value == nullptr) {
+      return Run(*context.record, *context.where, context.record_id);
+    }
+    Record record = *context.record;
+    if (context.value != nullptr) record.value = *context.value;
+    if (context.origin == nullptr) return Run(record, *context.where, context.record_id);
+    record.offset = context.origin->offset;
+    return Run(record, {context.where->topic, context.origin->partition}, context.record_id);
+  }
+
+ private:
+  HandlerResult Run(const Record& record, const TopicPartition& where, std::string_view record_id) {
+    return program_->Handle({.record = &record, .where = &where, .record_id = record_id}, {});
+  }
+
+  const std::unique_ptr<Handler> program_;
+};
+
 class JqFilter final : public RecordFilter {
  public:
   explicit JqFilter(std::unique_ptr<Handler> program) : program_(std::move(program)) {}
 
   tl::expected<bool, std::string> Matches(const RecordContext& context) override {
-    if (context.origin == nullptr && context.value == nullptr) {
-      return Matches(*context.record, *context.where, context.record_id);
-    }
-    Record record = *context.record;
-    if (context.value != nullptr) record.value = *context.value;
-    if (context.origin == nullptr) return Matches(record, *context.where, context.record_id);
-    record.offset = context.origin->offset;
-    return Matches(record, {context.where->topic, context.origin->partition}, context.record_id);
+    const HandlerResult results = program_.Run(context);
+    if (!results) return tl::unexpected(results.error().shown);
+    return results->front() == "true";
   }
   [[nodiscard]] std::string WhyNot() const override {
     return "the jq program gives false, null or nothing";
   }
 
  private:
-  tl::expected<bool, std::string> Matches(const Record& record, const TopicPartition& where,
-                                          std::string_view record_id) {
-    auto results =
-        program_->Handle({.record = &record, .where = &where, .record_id = record_id}, {});
+  JqOfARecord program_;  // one result, true or false
+};
+
+class JqValues final : public ValueProgram {
+ public:
+  explicit JqValues(std::unique_ptr<Handler> program) : program_(std::move(program)) {}
+
+  tl::expected<Values, std::string> Run(const RecordContext& context) override {
+    HandlerResult results = program_.Run(context);
     if (!results) return tl::unexpected(results.error().shown);
-    return results->front() == "true";
+    return std::move(*results);
   }
 
-  const std::unique_ptr<Handler> program_;  // one result, true or false
+ private:
+  JqOfARecord program_;
 };
 
 PoolRunner::Make MakeCustom(const CustomHandlerOptions& options) {
@@ -105,7 +130,7 @@ std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::st
   if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
     return MakeKafkaOutput(options.kafka, *kafka,
                            options.dead_letter ? options.dead_letter->topic : "", options.name,
-                           worker, std::move(group_metadata));
+                           worker, std::move(group_metadata), OutputJq());
   }
   if (const auto* file = std::get_if<FileOptions>(&options.output)) {
     return MakeFileOutput(*file, worker);
@@ -151,15 +176,29 @@ tl::expected<std::unique_ptr<RecordFilter>, Error> MakeRecordFilter(const Filter
   return std::make_unique<JqFilter>(std::move(*program));
 }
 
+tl::expected<std::unique_ptr<ValueProgram>, Error> MakeValueProgram(const std::string& program) {
+  return JqHandler::Make(program, "value").map([](std::unique_ptr<Handler> made) {
+    return std::unique_ptr<ValueProgram>(std::make_unique<JqValues>(std::move(made)));
+  });
+}
+
+JqMakers OutputJq() { return {.filter = MakeRecordFilter, .values = MakeValueProgram}; }
+
 tl::expected<void, Error> CheckFilters(const PipelineOptions& options) {
   Checked checked = OutcomeOf(MakeRecordFilter(options.filter));
+  const auto check = [&](const auto& made) {
+    if (!checked) return;
+    checked = OutcomeOf(made);
+    if (!checked) checked.error().where = "output";
+  };
   std::visit(
       [&](const auto& output) {
         if constexpr (requires { output.effects; }) {
-          for (const Effect& effect : output.effects) {
-            if (!checked) return;
-            checked = OutcomeOf(MakeRecordFilter(effect.when));
-            if (!checked) checked.error().where = "output";
+          for (const Effect& effect : output.effects) check(MakeRecordFilter(effect.when));
+        } else if constexpr (requires { output.records; }) {
+          for (const KafkaRecord& record : output.records) {
+            check(MakeRecordFilter(record.when));
+            if (!record.program.empty()) check(MakeValueProgram(record.program));
           }
         }
       },

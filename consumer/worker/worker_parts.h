@@ -30,7 +30,11 @@ SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& w
 
 // `when`; nullptr: the pipeline is about all records. Error: its jq program does not compile.
 tl::expected<std::unique_ptr<RecordFilter>, Error> MakeRecordFilter(const FilterOptions& options);
-// Whether `when`, of the pipeline and of each effect, can be made.
+// `value: {jq: …}` of a record of output.kafka; likewise.
+tl::expected<std::unique_ptr<ValueProgram>, Error> MakeValueProgram(const std::string& program);
+// Both, for an output.
+JqMakers OutputJq();
+// Whether the programs of `when` and of the output compile.
 tl::expected<void, Error> CheckFilters(const PipelineOptions& options);
 
 // What the ledger may forget, as far as the options tell; nullopt: nothing, ever.

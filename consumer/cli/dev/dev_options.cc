@@ -152,7 +152,9 @@ std::vector<LocalServers::Topic> TopicsOf(const PipelineOptions& options) {
   };
   for (const std::string& topic : options.kafka.topics) add(topic, kDevPartitions);
   if (options.dead_letter) add(options.dead_letter->topic, 1);
-  if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) add(kafka->topic, 1);
+  if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
+    for (const std::string& topic : TopicsOf(*kafka)) add(topic, 1);
+  }
   return topics;
 }
 
@@ -178,7 +180,7 @@ std::string TargetOf(const OutputOptions& output) {
       }
       return fmt::format("{}", fmt::join(names, ", "));
     } else if constexpr (requires { options.topic; }) {
-      return options.topic;
+      return fmt::format("{}", fmt::join(TopicsOf(options), ", "));
     } else if constexpr (requires { options.path; }) {
       return options.path;
     } else {

@@ -61,9 +61,6 @@ EffectShapes ShapesFor(const OutputOptions& output) {
     return ShapesOf(StandInFor(output).effects).value_or(EffectShapes());
   }
   std::vector<Column> columns;
-  if (const auto* kafka = std::get_if<KafkaOutputOptions>(&output)) {
-    columns = {{"key", kafka->key}, {"value", kafka->value}};
-  }
   if (const auto* file = std::get_if<FileOptions>(&output)) columns = file->columns;
   if (const auto* lines = std::get_if<StdoutOptions>(&output)) columns = lines->columns;
   if (columns.empty()) columns = {part("key"), part("value")};
@@ -90,10 +87,41 @@ EffectLog::EffectLog(const PipelineOptions& file)
     : target_(TargetOf(file.output)),
       dead_letter_topic_(file.dead_letter ? file.dead_letter->topic : ""),
       by_position_(file.identity.ByPosition()),
-      rows_(ShapesFor(file.output), "dev", MakeRecordFilter) {}
+      rows_(ShapesFor(file.output), "dev", MakeRecordFilter) {
+  const auto* const kafka = std::get_if<KafkaOutputOptions>(&file.output);
+  if (kafka == nullptr) return;
+  kafka_ = *kafka;
+  records_.emplace(kafka_, "dev", nullptr, DecodeOptions::IsWireFormat(file.kafka.decode.key),
+                   OutputJq());
+}
+
+std::string EffectLog::Records(const WriteItem& item) {
+  const auto json = [](const std::optional<std::string_view>& bytes, bool may_be_json) {
+    if (!bytes) return std::string("null");
+    if (may_be_json && JsonProblem(*bytes).empty()) return std::string(*bytes);
+    std::string text;
+    AppendJsonBytes(*bytes, text);
+    return text;
+  };
+  std::vector<std::string> records;
+  records_->Begin(item);
+  for (;;) {
+    const auto record = records_->Next();
+    if (!record) return "(what was written cannot be shown)";
+    if (*record == nullptr) break;
+    records.push_back(fmt::format("{}{{\"key\": {}, \"value\": {}}}",
+                                  Several() ? fmt::format("{} ", (*record)->topic) : "",
+                                  json((*record)->key, false), json((*record)->value, true)));
+  }
+  return records.empty() ? "no record" : fmt::format("{}", fmt::join(records, ", "));
+}
+
+bool EffectLog::Several() const {
+  return records_ ? records_->topics().size() > 1 : rows_.tables() > 1;
+}
 
 std::string EffectLog::Row(const TableRows& rows, std::size_t row) const {
-  std::string text = rows_.tables() > 1 ? rows.name() + " " : "";
+  std::string text = Several() ? rows.name() + " " : "";
   text += rows.deletes(0, row) ? "deletes {" : "{";
   bool first = true;
   for (std::size_t column = 0; column < rows.columns(); ++column) {
@@ -130,10 +158,10 @@ std::string EffectLog::LineOf(ProcessedResult result, const WriteItem& item, boo
   if (!by_position_ && !item.record_id.empty()) line += " " + OneLine(item.record_id, kMostId);
   switch (result) {
     case ProcessedResult::kDone:
-      line += lost ? fmt::format(" -> {}: a newer row stayed in the place of ", target_)
-              : rows_.tables() > 1 ? " -> "  // each row says where it is
-                                   : fmt::format(" -> {} ", target_);
-      line += Rows(item);
+      line += lost        ? fmt::format(" -> {}: a newer row stayed in the place of ", target_)
+              : Several() ? " -> "  // each says where it is
+                          : fmt::format(" -> {} ", target_);
+      line += records_ ? Records(item) : Rows(item);
       break;
     case ProcessedResult::kNoOutput:
       line += " -> no row";

@@ -7,9 +7,11 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "consumer/flow/ports/ports.h"
+#include "consumer/kafka/output/output_records.h"
 #include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
@@ -44,12 +46,17 @@ class EffectLog {
   // By ProcessedResult; then those of kDone and of kSkipped that lost.
   using Counts = std::array<std::atomic<std::uint64_t>, 8>;
 
+  // More than one table or topic.
+  [[nodiscard]] bool Several() const;
+  [[nodiscard]] std::string Records(const consumer::WriteItem& item);
   [[nodiscard]] std::string Rows(const consumer::WriteItem& item);
   [[nodiscard]] std::string Row(const consumer::TableRows& rows, std::size_t row) const;
 
   const std::string target_, dead_letter_topic_;
   const bool by_position_;
   consumer::BatchRows rows_;
+  consumer::KafkaOutputOptions kafka_;
+  std::optional<consumer::OutputRecords> records_;  // of output.kafka, in the place of rows
   Counts counts_{};
   std::mutex mutex_;  // guards what follows
   int lines_ = 0;     // since the last Tick

@@ -147,7 +147,12 @@ struct TargetLint {
 
   [[nodiscard]] bool KeysAreTaken() const {
     const auto* kafka = std::get_if<consumer::KafkaOutputOptions>(&lint.options().output);
-    return kafka->key.kind == consumer::Selector::Kind::kKey;
+    return std::ranges::any_of(consumer::RecordsOf(*kafka),
+                               [&](const consumer::KafkaRecord& record) {
+                                 const auto to = consumer::NamesOf(record.topic, record.route);
+                                 return record.key.kind == consumer::Selector::Kind::kKey &&
+                                        std::ranges::find(to, topic) != to.end();
+                               });
   }
   bool Older(const std::vector<PartitionRange>& ranges, consumer::Millis than) {
     const auto now = locking::ReadClocks().wall.time_since_epoch();
@@ -240,7 +245,12 @@ void LintBrokers(OnlineLint& lint) {
     TargetLint{lint, reader, **admin, "dead_letter.topic", letters->topic, topics, true}.Check();
   }
   if (const auto* to = std::get_if<consumer::KafkaOutputOptions>(&lint.options().output)) {
-    TargetLint{lint, reader, **admin, "output.kafka.topic", to->topic, topics}.Check();
+    const bool one = to->records.empty();
+    for (const std::string& topic : consumer::TopicsOf(*to)) {
+      TargetLint{lint,  reader, **admin, one ? "output.kafka.topic" : "output.kafka.records",
+                 topic, topics}
+          .Check();
+    }
   }
 }
 

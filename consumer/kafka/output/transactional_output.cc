@@ -33,17 +33,20 @@ tl::expected<void, OutputError> KafkaOutput::Make() {
   if (!made) return tl::unexpected(OutputError{.error = made.error(), .fatal = true});
   live_.Drop();
   live_.producer = std::move(*made);
-  live_.topic = live_.producer->TopicOf(options_.topic);
-  if (!dead_letter_topic_.empty()) {
-    live_.dead_letters = live_.producer->TopicOf(dead_letter_topic_);
+  const auto topic_of = [&](const std::string& name, rdkafka::Topic& to) {
+    to = live_.producer->TopicOf(name);
+    return to != nullptr
+               ? tl::expected<void, OutputError>()
+               : tl::unexpected(OutputError{
+                     .error = {"bad_config", fmt::format("'{}' is not the name of a topic", name),
+                               "", ""},
+                     .fatal = true});
+  };
+  for (const std::string& name : records_.topics()) {
+    if (auto is = topic_of(name, live_.topics.emplace_back()); !is) return is;
   }
-  if (live_.topic != nullptr && (dead_letter_topic_.empty() || live_.dead_letters != nullptr)) {
-    return {};
-  }
-  const std::string& name = live_.topic == nullptr ? options_.topic : dead_letter_topic_;
-  return tl::unexpected(OutputError{
-      .error = {"bad_config", fmt::format("'{}' is not the name of a topic", name), "", ""},
-      .fatal = true});
+  if (dead_letter_topic_.empty()) return {};
+  return topic_of(dead_letter_topic_, live_.dead_letters);
 }
 
 tl::expected<void, OutputError> KafkaOutput::Prepare() {
@@ -67,7 +70,11 @@ tl::expected<void, OutputError> KafkaOutput::Prepare() {
     return tl::unexpected(error);
   }
   live_.started = true;
-  if (auto found = CheckTopic(live_.topic.get(), "output.kafka.topic"); !found) return found;
+  const char* const where =
+      options_.records.empty() ? "output.kafka.topic" : "output.kafka.records";
+  for (const rdkafka::Topic& topic : live_.topics) {
+    if (auto found = CheckTopic(topic.get(), where); !found) return found;
+  }
   if (live_.dead_letters != nullptr) {
     if (auto found = CheckTopic(live_.dead_letters.get(), "dead_letter.topic"); !found) {
       return found;
@@ -131,6 +138,7 @@ void KafkaOutput::LeaveOut(const WriteRequest& request) {
   held_.Begin(request.epoch);
   stop_at_.clear();
   left_out_.assign(request.items.size(), false);
+  wrote_.assign(request.items.size(), false);
   for (std::size_t i = 0; i < request.items.size(); ++i) {
     const WriteItem& item = request.items[i];
     const auto from = held_.StopAt(*item.where, now);
@@ -165,7 +173,7 @@ Trouble KafkaOutput::ProduceItem(const WriteItem& item, std::uint32_t index) {
     return ProduceOne(live_.dead_letters.get(), letter.outgoing(), index);
   }
   records_.Begin(item);
-  while (!records_.AtEnd()) {
+  for (;;) {
     const auto record = records_.Next();
     if (!record) {
       bad_.emplace(index, Refusal{.text = record.error().shown,
@@ -173,9 +181,11 @@ Trouble KafkaOutput::ProduceItem(const WriteItem& item, std::uint32_t index) {
                                   .detail = record.error().detail});
       return Trouble{Trouble::Of::kRecords};
     }
-    if (const Trouble trouble = ProduceOne(live_.topic.get(), **record, index)) return trouble;
+    if (*record == nullptr) return {};
+    wrote_[index] = true;
+    rd_kafka_topic_t* const topic = live_.topics[records_.topic()].get();
+    if (const Trouble trouble = ProduceOne(topic, **record, index)) return trouble;
   }
-  return {};
 }
 
 Trouble KafkaOutput::ProduceOne(rd_kafka_topic_t* topic, const OutgoingRecord& record,
@@ -306,14 +316,19 @@ tl::expected<void, OutputError> KafkaOutput::Abort(bool failed_already) {
 std::optional<OutputError> KafkaOutput::NameTheRefused() {
   if (live_.producer == nullptr) return std::nullopt;
   std::map<std::uint32_t, Refusal> refused;
+  std::string topic;
   for (const auto& failure : live_.producer->failures()) {
     if (!OfARecord(failure.code)) continue;
-    refused.emplace(failure.item, Refusal{failure.why, failure.code});
+    const bool several = records_.topics().size() > 1;
+    refused.emplace(
+        failure.item,
+        Refusal{several ? failure.topic + ": " + failure.why : failure.why, failure.code});
+    if (topic.empty()) topic = failure.topic;
   }
   if (!refused.empty() && !batches_.one_by_one) {
     batches_.one_by_one = true;
     live_.Drop();
-    return ErrorOfBatch(refused.begin()->second.text, options_.topic);
+    return ErrorOfBatch(refused.begin()->second.text, topic);
   }
   bad_.merge(refused);
   if (batches_.one_by_one && !bad_.empty()) {
@@ -361,7 +376,7 @@ KafkaOutput::Outcomes KafkaOutput::Committed(const WriteRequest& request) {
       outcomes[i].result = WriteResult::kNotWritten;
     } else if (request.items[i].dead_letter != nullptr) {
       held_.Published(request.items[i]);
-    } else if (CountValues(request.items[i]) == 0) {
+    } else if (!wrote_[i]) {
       outcomes[i] = {.result = WriteResult::kNoOutput, .took_rows = false};
     }
   }
@@ -385,16 +400,18 @@ KafkaOutput::Outcomes KafkaOutput::NotWritten(const WriteRequest& request, const
 // The transaction is aborted, for no fault of the records or the group.
 OutputError KafkaOutput::Unavailable(const TransactionStep& step) const {
   auto code = step.code;
+  std::string topic = records_.topics().front();
   if (live_.producer != nullptr) {
     for (const auto& failure : live_.producer->failures()) {
       if (Purged(failure.code)) continue;
       code = failure.code;
+      topic = failure.topic;
       break;
     }
   }
   const std::string why = code == step.code ? step.text : rd_kafka_err2str(code);
   return OutputError{.error = {"kafka_output", fmt::format("the transaction was aborted: {}", why),
-                               options_.topic, std::string(WhatToDoAbout(code))}};
+                               topic, std::string(WhatToDoAbout(code))}};
 }
 
 // The next call makes a new producer. But a successor under this worker's name is not fenced in
@@ -411,10 +428,11 @@ OutputError KafkaOutput::ProducerLost(const TransactionStep& step) {
 std::unique_ptr<Output> MakeKafkaOutput(const KafkaOptions& kafka,
                                         const KafkaOutputOptions& options,
                                         std::string dead_letter_topic, std::string pipeline,
-                                        std::string worker, GroupMetadataOf group_metadata) {
+                                        std::string worker, GroupMetadataOf group_metadata,
+                                        const JqMakers& jq) {
   return std::make_unique<KafkaOutput>(kafka, options, std::move(dead_letter_topic),
                                        std::move(pipeline), std::move(worker),
-                                       std::move(group_metadata));
+                                       std::move(group_metadata), jq);
 }
 
 }  // namespace fencepost::consumer

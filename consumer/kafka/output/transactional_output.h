@@ -31,6 +31,7 @@
 
 #include "consumer/outputs/output.h"
 #include "consumer/pipeline/options.h"
+#include "consumer/pipeline/record_filter.h"
 
 namespace fencepost::consumer {
 
@@ -44,6 +45,7 @@ using GroupMetadataOf = std::function<std::shared_ptr<const GroupMetadata>(Assig
 std::unique_ptr<Output> MakeKafkaOutput(const KafkaOptions& kafka,
                                         const KafkaOutputOptions& options,
                                         std::string dead_letter_topic, std::string pipeline,
-                                        std::string worker, GroupMetadataOf group_metadata);
+                                        std::string worker, GroupMetadataOf group_metadata,
+                                        const JqMakers& jq = {});
 
 }  // namespace fencepost::consumer

@@ -42,7 +42,7 @@ class KafkaOutput final : public Output {
 
   KafkaOutput(const KafkaOptions& kafka, const KafkaOutputOptions& options,
               std::string dead_letter_topic, std::string pipeline, std::string worker,
-              GroupMetadataOf group_metadata)
+              GroupMetadataOf group_metadata, const JqMakers& jq)
       : kafka_(kafka),
         options_(options),
         dead_letter_topic_(std::move(dead_letter_topic)),
@@ -51,8 +51,8 @@ class KafkaOutput final : public Output {
         id_(pipeline_ + "." + worker_),
         group_metadata_(std::move(group_metadata)),
         encoder_(Encoding(options_) ? std::make_unique<RecordEncoder>(options_.encode) : nullptr),
-        records_(options_, worker_, encoder_.get(),
-                 DecodeOptions::IsWireFormat(kafka_.decode.key)) {}
+        records_(options_, worker_, encoder_.get(), DecodeOptions::IsWireFormat(kafka_.decode.key),
+                 jq) {}
 
   tl::expected<void, OutputError> Prepare() override;
   Outcomes Write(const WriteRequest& request) override;
@@ -74,13 +74,15 @@ class KafkaOutput final : public Output {
   };
   struct Live {
     std::unique_ptr<TransactionalProducer> producer;
-    rdkafka::Topic topic, dead_letters;  // must go before the producer does
-    bool started = false;                // transactions are
-    bool ready = false;                  // and the topics and schemas are there
+    // Must go before the producer does.
+    std::vector<rdkafka::Topic> topics;  // as OutputRecords::topics
+    rdkafka::Topic dead_letters;
+    bool started = false;  // transactions are
+    bool ready = false;    // and the topics and schemas are there
 
     void Drop() {
       started = ready = false;
-      topic.reset();
+      topics.clear();
       dead_letters.reset();
       producer.reset();
     }
@@ -129,6 +131,7 @@ class KafkaOutput final : public Output {
   std::map<std::uint32_t, Refusal> bad_;  // items of this transaction that are to blame
   HeldLetters held_;
   std::vector<bool> left_out_;  // items of this transaction's request that are not in it
+  std::vector<bool> wrote_;     // those that made a record
   std::map<TopicPartition, Offset> stop_at_;  // and where their partitions stop
   std::size_t largest_ = 0;                   // bytes of a record in it
   // A refused batch of several records does not say which of them was refused: the same request

@@ -114,7 +114,8 @@ void TransactionalProducer::OnReport(const rd_kafka_message_t* message) {
   const auto tag = reinterpret_cast<std::uint64_t>(message->_private);
   if (tag >> 32 != transaction_) return;
   failures_.push_back(Failure{static_cast<std::uint32_t>(tag), message->err,
-                              OfARecord(message->err) ? WhyRefused(message) : ""});
+                              OfARecord(message->err) ? WhyRefused(message) : "",
+                              rd_kafka_topic_name(message->rkt)});
 }
 
 void TransactionalProducer::Poll(std::chrono::milliseconds wait) {

@@ -55,6 +55,7 @@ class TransactionalProducer {
     std::uint32_t item = 0;
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     std::string why{};  // OfARecord: WhyRefused
+    std::string topic{};
   };
 
   // Error: "bad_config".

@@ -6,6 +6,7 @@
 #include "consumer/json/json_text.h"
 #include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/outputs/rows/item_values.h"
+#include "consumer/pipeline/route.h"
 
 namespace fencepost::consumer {
 
@@ -84,20 +85,11 @@ tl::expected<std::optional<std::size_t>, std::string> BatchRows::TableOf(std::si
   const EffectShape& effect = effects_[place];
   const std::size_t first = choosers_[place].first_table;
   if (!effect.effect.route) return first;
-  const Route& route = *effect.effect.route;
-  chosen_.clear();
-  const auto found = evaluator_.Append(route.by, chosen_);
-  if (!found) return tl::unexpected(effect.name + "table: " + found.error());
-  const auto named = std::ranges::find(route.of, chosen_, &decltype(route.of)::value_type::first);
-  const bool known = *found && named != route.of.end();
-  if (!known && route.otherwise == Route::Otherwise::kSkip) return std::nullopt;
-  if (!known && route.otherwise == Route::Otherwise::kBad) {
-    return tl::unexpected(
-        fmt::format("{}table: {} chooses none of the tables", effect.name, route.by.InWords()));
-  }
-  const std::string& name = known ? named->second : route.name;
-  return first +
-         static_cast<std::size_t>(std::ranges::find(effect.tables, name) - effect.tables.begin());
+  const auto chosen = Choose(*effect.effect.route, evaluator_, chosen_);
+  if (!chosen) return tl::unexpected(effect.name + "table: " + chosen.error());
+  if (!*chosen) return std::nullopt;
+  return first + static_cast<std::size_t>(std::ranges::find(effect.tables, **chosen) -
+                                          effect.tables.begin());
 }
 
 tl::expected<void, std::string> BatchRows::EvaluateRow(std::size_t effect, bool null) {

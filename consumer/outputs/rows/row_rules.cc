@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "consumer/pipeline/route.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -127,18 +129,6 @@ RowShape ShapeOfStatement(const std::vector<Selector>& args) {
 
 namespace {
 
-// What the rows of one effect may go into.
-std::vector<std::string> TablesOf(const Effect& effect) {
-  if (!effect.route) return {effect.table};
-  std::vector<std::string> tables;
-  const auto add = [&](const std::string& name) {
-    if (std::ranges::find(tables, name) == tables.end()) tables.push_back(name);
-  };
-  for (const auto& [found, name] : effect.route->of) add(name);
-  if (effect.route->otherwise == Route::Otherwise::kName) add(effect.route->name);
-  return tables;
-}
-
 std::string NameOf(const Effect& effect, std::size_t place) {
   const std::string what = !effect.statement.empty() ? "statement"
                            : effect.route            ? "table by " + effect.route->by.Text()
@@ -170,7 +160,7 @@ tl::expected<EffectShapes, RowProblem> ShapesOf(std::vector<Effect> effects) {
       return tl::unexpected(std::move(shape.error()));
     }
     shapes.push_back({.shape = std::move(*shape),
-                      .tables = TablesOf(effect),
+                      .tables = NamesOf(effect.table, effect.route),
                       .effect = std::move(effect),
                       .name = name});
   }

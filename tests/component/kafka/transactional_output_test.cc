@@ -97,6 +97,21 @@ TEST_F(KafkaOutputOnMock, WritesNothingOfATransactionWithARecordThatIsBad) {  //
   EXPECT_THAT(Write(), ElementsAre(kNotWritten, kBadRecord, kNotWritten));
 }
 
+TEST_F(KafkaOutputOnMock, WritesAllRecordsOfAValueOrNone) {  // 20
+  EXPECT_TRUE(cluster->CreateTopic("more", 1));
+  const Selector value = *Selector::Parse("json:/v");
+  out.topic = "";
+  out.records = {
+      {.topic = "out", .route = {}, .program = "", .when = {}},
+      {.topic = "more", .route = {}, .value = value, .program = "", .when = {}},
+  };
+  MakeOutput();
+  Add(R"({"v":1})");
+  ASSERT_THAT(Write(), Each(kCommitted));
+  Add("{}");
+  EXPECT_THAT(Write(), ElementsAre(kNotWritten, kBadRecord));
+}
+
 // Whatever a coordinator or a leader answers, that is away, comes back or has forgotten the
 // producer: the output goes on, with a new producer where it has to. (The mock stores no offsets of
 // transactions: a commit in doubt counts as aborted.)

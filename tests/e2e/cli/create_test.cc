@@ -22,7 +22,7 @@ TEST(Create, PrintsTheSmallestPipelineByDefault) {
 TEST(Create, WritesPipelinesThatLintHasNothingAgainst) {
   const TempDir folder;
   for (const char* kind : {"orders", "orders-full", "orders-lines", "payments", "enrich", "python",
-                           "cdc", "cdc-upsert"}) {
+                           "cdc", "cdc-upsert", "route"}) {
     const std::string file = folder.File(std::string(kind) + ".yaml");
     const Finished created = Fencepost({"create", kind, folder.path()});
     EXPECT_EQ(created.exit_code, 0) << kind << created.error_output;
@@ -90,7 +90,8 @@ TEST(Create, NamesTheKindsWhereItDoesNotKnowOne) {
   EXPECT_EQ(
       created.error_output,
       "fencepost: create: there is no \"order\"; there are cdc-upsert, cdc, charge.py, enrich, "
-      "orders-full, orders-lines, orders, payments, python, test_charge.py, test_payments.py\n");
+      "orders-full, orders-lines, orders, payments, python, route, test_charge.py, "
+      "test_payments.py\n");
 }
 
 TEST(Schema, IsAJsonSchemaOfThePipelineFile) {

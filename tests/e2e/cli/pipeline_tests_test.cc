@@ -57,8 +57,8 @@ TEST(PipelineTests, PassOnEveryExample) {
                std::chrono::seconds(60));
   EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
   EXPECT_THAT(run.output, AllOf(HasSubstr(" 0 failed\n"), Not(HasSubstr("FAIL"))));
-  for (const char* file :
-       {"payments", "enrich", "python", "cdc", "cdc-upsert", "orders-full", "orders-lines"}) {
+  for (const char* file : {"payments", "enrich", "python", "cdc", "cdc-upsert", "orders-full",
+                           "orders-lines", "route"}) {
     EXPECT_THAT(run.output, HasSubstr(std::string("config/examples/") + file + ".yaml\n  ok"));
   }
 }

@@ -137,6 +137,17 @@ const std::map<std::string, Expected>& ByExample() {
          "shop.orders/0/1 -> dead letter in shop.orders.dead: bad_record: effect 2 "
          "(shop_order_lines): element 0: column sku from json:/sku: "},
         1}},
+      {"route",
+       {R"({"value": {"id": 7, "kind": "order", "total": 30}}
+{"value": {"id": 8, "kind": "note", "total": 2000}}
+{"value": {"kind": "order"}}
+)",
+        {R"(shop.events/0/0 -> shop.orders {"key": "7", "value": {"id": 7, "kind": "order", "total": 30}})",
+         R"(shop.events/0/1 -> shop.others {"key": "8", "value": {"id": 8, "kind": "note", )"
+         R"("total": 2000}}, shop.alerts {"key": "8", "value": {"id":8,"total":2000}})",
+         "shop.events/0/2 -> dead letter in shop.events.dead: bad_record: record 1 (topic by "
+         "json:/kind): key from json:/id: "},
+        1}},
       {"enrich",
        {R"({"order_id": "o", "customer": "c-7", "lines": [{"sku": "nut", "cents": 3, "count": 9}]}
 {"order_id": "o-2", "customer": "c-7", "lines": []}

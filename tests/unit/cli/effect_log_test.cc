@@ -86,7 +86,7 @@ TEST_F(EffectLines, ShowTheRecordThatAKafkaOutputWrites) {
   Use("position", "{kafka: {topic: out, key: json:/c, value: value}}");
   EXPECT_EQ(
       Line(kDone, {R"({"c": 1})", R"({"c": "x"})"}),
-      R"(orders/2/7 -> out {"key": 1, "value": {"c": 1}}, {"key": "x", "value": {"c": "x"}})");
+      R"(orders/2/7 -> out {"key": "1", "value": {"c": 1}}, {"key": "x", "value": {"c": "x"}})");
 }
 
 TEST_F(EffectLines, ShowHowARecordEndsThatWritesNothing) {

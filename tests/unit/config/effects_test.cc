@@ -5,6 +5,7 @@
 
 #include "config/schema/schema.h"
 #include "consumer/flow/flow.h"
+#include "consumer/pipeline/route.h"
 #include "tests/unit/config/pipeline_text.h"
 
 namespace fencepost::config {
@@ -220,19 +221,19 @@ output:
     create: true
 )");
   const auto& postgres = std::get<consumer::PostgresOptions>(o.output);
-  EXPECT_EQ(postgres.table, "shop.effects");
-  EXPECT_EQ(postgres.columns[0].scale, 3);
-  EXPECT_EQ(postgres.columns[1].scale, 2);
-  EXPECT_EQ(postgres.columns[1].conversion, consumer::Conversion::kDecimal);
-  EXPECT_EQ(postgres.rules.on_conflict, consumer::OnConflict::kUpdate);
-  EXPECT_THAT(postgres.rules.key, ElementsAre("id"));
-  EXPECT_EQ(postgres.rules.fence_column, "version");
-  ASSERT_TRUE(postgres.rules.fence_by);
-  EXPECT_EQ(postgres.rules.fence_by->Text(), "header:v");
-  EXPECT_EQ(postgres.rules.on_null_value, consumer::OnNull::kDelete);
-  EXPECT_EQ(postgres.statement, "");
-  EXPECT_EQ(postgres.rules.types.at("body"), "numeric(12,2)");
-  EXPECT_TRUE(postgres.create);
+EXPECT_EQ(postgres.table, "shop.effects");
+EXPECT_EQ(postgres.columns[0].scale, 3);
+EXPECT_EQ(postgres.columns[1].scale, 2);
+EXPECT_EQ(postgres.columns[1].conversion, consumer::Conversion::kDecimal);
+EXPECT_EQ(postgres.rules.on_conflict, consumer::OnConflict::kUpdate);
+EXPECT_THAT(postgres.rules.key, ElementsAre("id"));
+EXPECT_EQ(postgres.rules.fence_column, "version");
+ASSERT_TRUE(postgres.rules.fence_by);
+EXPECT_EQ(postgres.rules.fence_by->Text(), "header:v");
+EXPECT_EQ(postgres.rules.on_null_value, consumer::OnNull::kDelete);
+EXPECT_EQ(postgres.statement, "");
+EXPECT_EQ(postgres.rules.types.at("body"), "numeric(12,2)");
+EXPECT_TRUE(postgres.create);
 }
 
 TEST(Output, OfPostgresTakesAStatementInstead) {
@@ -393,6 +394,32 @@ output:
   EXPECT_EQ(kafka.linger, 20ms);
   EXPECT_EQ(kafka.max_records, 1000);
   EXPECT_EQ(o.processing.max_in_flight, 5000);
+}
+
+TEST(Output, OfKafkaMayMakeSeveralRecords) {
+  const auto o = With(R"(
+record_id: position
+output:
+  kafka:
+    records:
+      - {topic: shipped, key: json:/id, value: "value?"}
+      - {topic: {by: topic, of: {orders: orders.done, b: rest.done}, otherwise: rest.done},
+         when: .flag, value: {jq: '{id}'}}
+      - {topic: {by: key, of: {a: shipped}, otherwise: skip}, when: [key exists]}
+)");
+  const auto& kafka = std::get<consumer::KafkaOutputOptions>(o.output);
+  ASSERT_EQ(kafka.records.size(), 3U);
+  EXPECT_EQ(kafka.records[0].topic, "shipped");
+  EXPECT_EQ(kafka.records[0].key.Text(), "json:/id");
+  EXPECT_FALSE(kafka.records[0].route || kafka.records[0].when.any());
+  EXPECT_EQ(kafka.records[1].route->by.Text(), "topic");
+  EXPECT_EQ(kafka.records[1].route->name, "rest.done");
+  EXPECT_EQ(kafka.records[1].when.program, ".flag");
+  EXPECT_EQ(kafka.records[1].program, "{id}");
+  EXPECT_EQ(kafka.records[2].route->otherwise, consumer::Route::Otherwise::kSkip);
+  EXPECT_EQ(kafka.records[2].when.all.size(), 1U);
+  EXPECT_EQ(kafka.records[2].value.Text(), "value?");
+  EXPECT_THAT(consumer::TopicsOf(kafka), ElementsAre("shipped", "orders.done", "rest.done"));
 }
 
 TEST(Output, OfKafkaIsEncodedByTheSchemasOfItsSubjects) {

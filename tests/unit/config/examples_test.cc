@@ -40,7 +40,7 @@ TEST(Examples, AreTheFilesAsTheyStand) {
   }
   for (const char* name :
        {"orders", "orders-full", "orders-lines", "payments", "enrich", "python", "cdc",
-        "cdc-upsert", "charge.py", "test_charge.py", "test_payments.py"}) {
+        "cdc-upsert", "route", "charge.py", "test_charge.py", "test_payments.py"}) {
     EXPECT_THAT(names, Contains(name));
   }
 }

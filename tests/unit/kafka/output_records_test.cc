@@ -76,14 +76,90 @@ TEST(OutputRecords, PassOnTheRecordsHeaders) {
       const WriteItem item{.record = &record, .where = &kWhere, .values = values};
       records.Begin(item);
       std::size_t written = 0;
-      for (; !records.AtEnd(); ++written) {
+      for (;; ++written) {
         const auto next = records.Next();
         ASSERT_TRUE(next) << next.error().shown;
+        if (*next == nullptr) break;
         EXPECT_EQ(Text((*next)->headers), row.written);
       }
       EXPECT_EQ(written, values == nullptr ? 1 : values->size());
     }
   }
+}
+
+// Doubles the value, and has no result for "none"; a stand-in for jq.
+class Twice final : public ValueProgram {
+ public:
+  tl::expected<Values, std::string> Run(const RecordContext& context) override {
+    const auto value = context.value != nullptr ? *context.value : context.record->value;
+    if (value == "none") return Values();
+    if (value == "bad") return tl::unexpected(std::string("jq fails"));
+    return Values{std::string(*value) + "1", std::nullopt};
+  }
+};
+
+TEST(OutputRecords, AreThoseOfEachFormInItsTopic) {
+  KafkaOutputOptions options;
+  const Selector key = Selector::Parse("key?").value();
+  const Selector kind = Selector::Parse("header:kind?").value();
+  const auto route = [&](Route::Otherwise otherwise, std::string name = "") {
+    return Route{.by = kind,
+                 .of = {{"a", "to-a"}, {"b", "first"}},
+                 .otherwise = otherwise,
+                 .name = std::move(name)};
+  };
+  options.records = {
+      {.topic = "first", .route = {}, .key = key, .program = "", .when = {}},
+      {.topic = "", .route = route(Route::Otherwise::kSkip), .key = key, .program = "", .when = {}},
+      {.topic = "made",
+       .route = {},
+       .key = key,
+       .program = "twice",
+       .when = {.all = {{.selector = key, .text = std::nullopt}}, .program = ""}},
+  };
+  const JqMakers jq{
+      .filter = {}, .values = [](const std::string&) {
+        return tl::expected<std::unique_ptr<ValueProgram>, Error>(std::make_unique<Twice>());
+      }};
+  OutputRecords records(options, "worker", nullptr, false, jq);
+  EXPECT_EQ(records.topics(), (std::vector<std::string>{"first", "to-a", "made"}));
+  struct Row {
+    std::optional<std::string_view> key, value;
+    const char* kind;
+    const char* made;  // TOPIC=VALUE, or the error
+  };
+  const Row rows[] = {
+      {"k", "v", "a", "first=v to-a=v made=v1 made=(null)"},
+      {std::nullopt, "v", "b", "first=v first=v"},
+      {"k", "none", "x", "first=none"},
+      {"k", "bad", "a", "record 3 (made): value: jq fails"},
+  };
+  for (const Row& row : rows) {
+    Record record;
+    record.key = row.key;
+    record.value = row.value;
+    record.headers = {{"kind", row.kind}};
+    records.Begin({.record = &record, .where = &kWhere});
+    std::string made;
+    for (;;) {
+      const auto next = records.Next();
+      if (!next) made = next.error().shown;
+      if (!next || *next == nullptr) break;
+      EXPECT_EQ(records.topics()[records.topic()], (*next)->topic);
+      made += fmt::format("{}{}={}", made.empty() ? "" : " ", (*next)->topic,
+                          (*next)->value.value_or("(null)"));
+    }
+    EXPECT_EQ(made, row.made);
+  }
+  options.records[1].route = route(Route::Otherwise::kBad);
+  OutputRecords strict(options, "worker", nullptr, false, jq);
+  Record record;
+  record.value = "v";
+  record.headers = {{"kind", "other"}};
+  strict.Begin({.record = &record, .where = &kWhere});
+  EXPECT_TRUE(strict.Next());
+  EXPECT_EQ(strict.Next().error().shown,
+            "record 2 (topic by header:kind?): topic: header:kind? chooses none of them");
 }
 
 TEST(OutputRecords, OfAReplayHaveTheOriginalsTime) {

@@ -1,0 +1,48 @@
+#include "consumer/pipeline/route.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fencepost::consumer {
+
+std::vector<std::string> NamesOf(const Route& route) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  for (const auto& [found, name] : route.of) add(name);
+  if (route.otherwise == Route::Otherwise::kName) add(route.name);
+  return names;
+}
+
+std::vector<std::string> NamesOf(const std::string& name, const std::optional<Route>& route) {
+  return route ? NamesOf(*route) : std::vector<std::string>{name};
+}
+
+std::vector<std::string> TopicsOf(const KafkaOutputOptions& output) {
+  std::vector<std::string> topics;
+  for (const KafkaRecord& record : RecordsOf(output)) {
+    for (std::string& name : NamesOf(record.topic, record.route)) {
+      if (std::ranges::find(topics, name) == topics.end()) topics.push_back(std::move(name));
+    }
+  }
+  return topics;
+}
+
+tl::expected<std::optional<std::string_view>, std::string> Choose(const Route& route,
+                                                                  Evaluator& evaluator,
+                                                                  std::string& buffer) {
+  buffer.clear();
+  const auto found = evaluator.Append(route.by, buffer);
+  if (!found) return tl::unexpected(found.error());
+  if (*found) {
+    for (const auto& [text, name] : route.of) {
+      if (text == buffer) return name;
+    }
+  }
+  if (route.otherwise == Route::Otherwise::kSkip) return std::nullopt;
+  if (route.otherwise == Route::Otherwise::kName) return route.name;
+  return tl::unexpected(route.by.InWords() + " chooses none of them");
+}
+
+}  // namespace fencepost::consumer
