@@ -14,6 +14,8 @@ void RunLocksBench(const Options& options);
 void RunPeersBench(const Options& options);
 // Kafka to PostgreSQL: shipped workers and the floor.
 void RunPipelineBench(const Options& options);
+// The same into two tables.
+void RunTablesBench(const Options& options);
 // Topic to topic in transactions: shipped workers, the floor and Kafka Streams (peers/streams).
 void RunKafkaBench(const Options& options);
 // Kafka to an http handler to PostgreSQL, and the floor on the same server.

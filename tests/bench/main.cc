@@ -14,11 +14,17 @@ namespace {
 
 const std::map<std::string, void (*)(const Options&)>& Measurements() {
   static const std::map<std::string, void (*)(const Options&)> all{
-      {"locks", &RunLocksBench},       {"peers", &RunPeersBench},
-      {"pipeline", &RunPipelineBench}, {"kafka", &RunKafkaBench},
-      {"handler", &RunHandlerBench},   {"latency", &RunLatencyBench},
-      {"memory", &RunMemoryBench},     {"node-memory", &RunNodeMemoryBench},
-      {"growth", &RunGrowthBench},     {"scrape", &RunScrapeBench},
+      {"locks", &RunLocksBench},
+      {"peers", &RunPeersBench},
+      {"pipeline", &RunPipelineBench},
+      {"tables", &RunTablesBench},
+      {"kafka", &RunKafkaBench},
+      {"handler", &RunHandlerBench},
+      {"latency", &RunLatencyBench},
+      {"memory", &RunMemoryBench},
+      {"node-memory", &RunNodeMemoryBench},
+      {"growth", &RunGrowthBench},
+      {"scrape", &RunScrapeBench},
       {"dirty", &RunDirtyBench}};
   return all;
 }

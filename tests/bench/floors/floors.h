@@ -25,6 +25,7 @@ struct PipelineFloor {
   std::string bootstrap, topic, group, dsn;
   int partitions = 0;
   std::int64_t records = 0;
+  int tables = 1;  // 2: the same rows into more_effects, in the same statement
 };
 // Joins the group and, when it owns all partitions, calls `open`, which lets the records be seen.
 // Returns when all of them are committed in PostgreSQL.

@@ -27,14 +27,23 @@ constexpr auto kCommitEvery = std::chrono::seconds(1);
 constexpr Oid kText = 25;
 constexpr Oid kBigint = 20;
 
-constexpr const char* kInsert =
+constexpr const char* kInserts[] = {
     "WITH u AS MATERIALIZED ("
     " SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])"
     " AS u(id, token, source, crc, amount)), l AS ("
     " INSERT INTO fencepost_ledger (pipeline, record_id, token, worker, source, content_crc)"
     " SELECT 'bench', id, token, 'floor', source, crc FROM u"
     " ON CONFLICT DO NOTHING RETURNING record_id)"
-    " INSERT INTO effects (order_id, amount) SELECT id, amount FROM u JOIN l ON record_id = id";
+    " INSERT INTO effects (order_id, amount) SELECT id, amount FROM u JOIN l ON record_id = id",
+    "WITH u AS MATERIALIZED ("
+    " SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])"
+    " AS u(id, token, source, crc, amount)), l AS ("
+    " INSERT INTO fencepost_ledger (pipeline, record_id, token, worker, source, content_crc)"
+    " SELECT 'bench', id, token, 'floor', source, crc FROM u"
+    " ON CONFLICT DO NOTHING RETURNING record_id), e AS ("
+    " INSERT INTO effects (order_id, amount) SELECT id, amount FROM u JOIN l ON record_id = id)"
+    " INSERT INTO more_effects (order_id, amount) SELECT id, amount FROM u JOIN l ON record_id = "
+    "id"};
 
 // One dimension, no nulls, in PostgreSQL's binary format.
 class ArrayText {
@@ -88,8 +97,8 @@ struct Batch {
 
 class Database {
  public:
-  explicit Database(const std::string& dsn) : connection_(PQconnectdb(dsn.c_str()), &PQfinish) {
-    Check(PQprepare(connection_.get(), "insert", kInsert, 0, nullptr));
+  Database(const std::string& dsn, int tables) : connection_(PQconnectdb(dsn.c_str()), &PQfinish) {
+    Check(PQprepare(connection_.get(), "insert", kInserts[tables - 1], 0, nullptr));
   }
 
   void Send(Batch& batch) {
@@ -126,7 +135,9 @@ class Database {
 class Loop {
  public:
   explicit Loop(const PipelineFloor& floor)
-      : floor_(floor), database_(floor.dsn), consumer_(floor.bootstrap, floor.topic, floor.group) {
+      : floor_(floor),
+        database_(floor.dsn, floor.tables),
+        consumer_(floor.bootstrap, floor.topic, floor.group) {
     consumer_.WaitForPartitions(floor.partitions);
   }
 

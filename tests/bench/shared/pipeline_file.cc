@@ -48,11 +48,14 @@ std::string PipelineFile::Text() const {
     file["handler"] = {{"http", {{"url", handler_url}, {"idempotent", true}}}};
   }
   if (output_topic.empty()) {
-    file["output"] = {
-        {"postgres",
-         {{"dsn", dsn},
-          {"table", "effects"},
-          {"columns", {{"order_id", "json:/order_id"}, {"amount", "json:/amount"}}}}}};
+    const auto effect = [](const char* table) {
+      return Json{{"table", table},
+                  {"columns", {{"order_id", "json:/order_id"}, {"amount", "json:/amount"}}}};
+    };
+    Json postgres = effect("effects");
+    if (tables > 1) postgres = {{"effects", Json::array({postgres, effect("more_effects")})}};
+    postgres["dsn"] = dsn;
+    file["output"] = {{"postgres", postgres}};
   } else {
     file["output"] = {{"kafka", {{"topic", output_topic}}}};
   }

@@ -20,6 +20,7 @@ struct PipelineFile {
   // with a slash has its parts between slashes, since some names have dots:
   // kafka/librdkafka/fetch.wait.max.ms=50.
   std::vector<std::string> set{};
+  int tables = 1;  // 2: by effects, the same rows to the second table of Servers, too
 
   [[nodiscard]] std::string Text() const;  // throws std::invalid_argument for what cannot be set
 };

@@ -41,7 +41,8 @@ RunResult RunWorkers(Servers& servers, Run run) {
                           .by = run.by,
                           .dsn = servers.postgres.dsn(),
                           .handler_url = run.handler_url,
-                          .set = run.set};
+                          .set = run.set,
+                          .tables = run.tables};
   Workers workers(file, run.workers, run.stream.partitions);
   if (run.before_open) run.before_open();
   CpuMeter meter = servers.Meter([&workers] { return CpuSeconds(workers.Pids()); });
@@ -59,7 +60,7 @@ RunResult RunWorkers(Servers& servers, Run run) {
   const std::int64_t due = run.effects.value_or(run.stream.records);
   const bool all = result.processed >= run.stream.records;
   const std::int64_t without = run.stream.records - due;  // records that have no effect of theirs
-  servers.CheckEffects(all ? due : result.processed - without, due);
+  servers.CheckEffects(all ? due : result.processed - without, due, run.tables);
   if (all && due > 0) {
     result.per_s = static_cast<double>(result.processed) / (servers.LastCommit() - opened);
   }

@@ -19,6 +19,7 @@ struct Run {
   std::vector<std::string> nodes{};  // empty: all of Servers
   std::string handler_url{};
   std::vector<std::string> set{};
+  int tables = 1;                         // PipelineFile::tables
   std::optional<double> limit_s{};        // then the workers are stopped with what they have done
   std::optional<std::int64_t> effects{};  // due at the end, where it is not one a record
   std::function<void()> before_open{};

@@ -35,8 +35,10 @@ Servers::Servers(bool fsync, int nodes)
                            "track_commit_timestamp=on"}}) {}
 
 void Servers::NewEffects() {
-  postgres.Exec("SET client_min_messages = warning; DROP TABLE IF EXISTS effects");
-  postgres.Exec("CREATE TABLE effects (order_id text, amount bigint)");
+  postgres.Exec("SET client_min_messages = warning; DROP TABLE IF EXISTS effects, more_effects");
+  for (const char* table : {"effects", "more_effects"}) {
+    postgres.Exec(fmt::format("CREATE TABLE {} (order_id text, amount bigint)", table));
+  }
 }
 
 void Servers::Reset(std::size_t nodes) {
@@ -49,7 +51,12 @@ void Servers::Reset(std::size_t nodes) {
   ResetStore(redis, nodes);
 }
 
-void Servers::CheckEffects(std::int64_t least, std::int64_t most) const {
+void Servers::CheckEffects(std::int64_t least, std::int64_t most, int tables) const {
+  if (tables > 1 &&
+      postgres.Value("SELECT count(*) FROM effects FULL JOIN more_effects USING (order_id, amount) "
+                     "WHERE effects IS NULL OR more_effects IS NULL") != "0") {
+    throw std::runtime_error("the two tables differ");
+  }
   const auto row = postgres.Exec("SELECT count(*), count(DISTINCT order_id) FROM effects").at(0);
   const std::int64_t effects = std::stoll(row.at(0).value());
   const std::int64_t ids = std::stoll(row.at(1).value());

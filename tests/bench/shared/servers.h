@@ -29,7 +29,7 @@ class Servers {
   void Reset(std::size_t nodes = 5);
   void NewEffects();  // that table alone
   // Throws unless no id has two effects, and there are `least` to `most` of them.
-  void CheckEffects(std::int64_t least, std::int64_t most) const;
+  void CheckEffects(std::int64_t least, std::int64_t most, int tables = 1) const;
   // When the last effect was committed (before its fsync, as PostgreSQL notes it), in epoch
   // seconds. At least one must be there.
   [[nodiscard]] double LastCommit() const;
