@@ -297,7 +297,7 @@ TEST(SampledValues, HaveTheNarrowestTypeThatHoldsAll) {
 
 TEST(Sampler, TellsTheTypesOfWhatNothingElseTells) {
   auto wanted = WantedTables(OfAllKinds(Dialect::kPostgres)).value();
-  Sampler sampler(wanted);
+  Sampler sampler(wanted, {});
   Record record;
   record.value = R"({"born":1,"paid":"x","raw":"","total":true,"note":[1],"version":2.5})";
   sampler.Add({.record = &record}, true);
@@ -316,7 +316,7 @@ TEST(Sampler, LeavesOutWhatReadsAValueThatIsNotKnown) {
   auto wanted = WantedTables(Options(Dialect::kPostgres,
                                      Columns({{"made", "json:/n"}, {"own", "record:/n"}})))
                     .value();
-  Sampler sampler(wanted);
+  Sampler sampler(wanted, {});
   Record record;
   record.value = R"({"n":1})";
   sampler.Add({.record = &record}, false);
