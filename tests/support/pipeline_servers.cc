@@ -139,10 +139,11 @@ std::string EffectsTable::Audit(const std::string& pipeline, int unique) const {
   return trouble;
 }
 
-TableLock::TableLock(const EffectsTable& table) : session_(table.Open()) {
-  constexpr std::array kLocks = {"BEGIN; LOCK TABLE effects IN EXCLUSIVE MODE",
-                                 "LOCK TABLES effects WRITE", "BEGIN IMMEDIATE"};
-  session_->Exec(kLocks.at(static_cast<std::size_t>(table.kind())));
+TableLock::TableLock(const EffectsTable& table, const std::string& name) : session_(table.Open()) {
+  const std::array locks = {fmt::format("BEGIN; LOCK TABLE {} IN EXCLUSIVE MODE", name),
+                            fmt::format("LOCK TABLES {} WRITE", name),
+                            std::string("BEGIN IMMEDIATE")};
+  session_->Exec(locks.at(static_cast<std::size_t>(table.kind())));
 }
 
 std::string PipelineText::Yaml() const {

@@ -81,7 +81,7 @@ class EffectsTable {
 // While it lives no worker can write an effect: they gather leases and wait.
 class TableLock {
  public:
-  explicit TableLock(const EffectsTable& table);
+  explicit TableLock(const EffectsTable& table, const std::string& name = "effects");
 
  private:
   std::unique_ptr<SqlSession> session_;

@@ -64,6 +64,8 @@ class Mariadb : public Database {
         " order_id varchar(20) NOT NULL, amount int NOT NULL, source_partition int,"
         " source_offset bigint, fence bigint{1}){2}; CREATE USER IF NOT EXISTS {0};"
         " GRANT INSERT, SELECT ON effects TO {0};"
+        " CREATE TABLE second_effects (order_id varchar(20) NOT NULL, amount int NOT NULL);"
+        " GRANT INSERT, SELECT ON second_effects TO {0};"
         " GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON fencepost_ledger TO {0};"
         " GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON fencepost_positions TO {0}",
         account(), wide, place));

@@ -37,6 +37,8 @@ class Postgres : public Database {
         "DROP TABLE effects; CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL,"
         " source_partition int, source_offset bigint, fence bigint,"
         " tx xid8 DEFAULT pg_current_xact_id()); GRANT INSERT, SELECT ON effects TO {0};"
+        " CREATE TABLE second_effects (order_id text NOT NULL, amount int NOT NULL);"
+        " GRANT INSERT, SELECT ON second_effects TO {0};"
         " GRANT ALL ON SCHEMA public TO {0}",
         worker()));
     if (disk == nullptr) return;

@@ -24,7 +24,8 @@ class Sqlite : public Database {
   void MakeEffects(const testing::EffectsTable& table, const testing::SmallDisk*) override {
     table.Exec(
         "DROP TABLE effects; CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL,"
-        " source_partition int, source_offset bigint, fence bigint)");
+        " source_partition int, source_offset bigint, fence bigint);"
+        " CREATE TABLE second_effects (order_id text NOT NULL, amount int NOT NULL)");
   }
   // Nothing tells where a transaction ends: rows of one may have any order.
   [[nodiscard]] std::vector<Effect> ReadEffects(const testing::EffectsTable& table) override {

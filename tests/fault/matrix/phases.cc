@@ -110,8 +110,9 @@ void PhaseWatch::WatchProxies() {
       return watch_nodes([](std::string_view bytes) { return Has(bytes, "\r\nLOAD\r\n"); });
     case Phase::kWriting:
       if (!trial_.HasDatabase()) return watch_requests(kEndTransaction);
-      if (trial_.database().kind() == Database::Kind::kSqlite) {
-        lock_ = std::make_unique<testing::TableLock>(trial_.table());
+      // Between the two effects of a record; a writer of SQLite has no such place.
+      if (trial_.database().kind() == Database::Kind::kSqlite || seed_ % 4 == 3) {
+        lock_ = std::make_unique<testing::TableLock>(trial_.table(), "second_effects");
         return;
       }
       // Half of the time it is done, and the worker does not know.
@@ -159,7 +160,7 @@ bool PhaseWatch::Identify() {
   return false;
 }
 
-// Who waits for the file of SQLite.
+// Who waits for the table.
 bool PhaseWatch::FindWriter() {
   for (testing::WorkerProcess* worker : trial_.team().Running()) {
     if (worker->Now("fencepost_locks_held") > 0) worker_ = worker;

@@ -13,8 +13,8 @@ namespace fencepost::matrix {
 enum class Phase : std::uint8_t {
   kAcquiring,    // its acquire is on its way to a lock node
   kHandling,     // the handler was called, its answer is on its way
-  kWriting,      // its transaction is on its way to the database, or the answer to COMMIT back; or
-                 // the end of its transaction to Kafka
+  kWriting,      // its transaction is on its way to the database, or between two effects, or the
+                 // answer to COMMIT back; or the end of its transaction to Kafka
   kCommitting,   // its offsets are on their way to Kafka
   kReleasing,    // a lock that it gives back is on its way to a node
   kRebalancing,  // its JoinGroup is on its way to Kafka, after the group was emptied
@@ -56,7 +56,7 @@ class PhaseWatch {
   const Phase phase_;
   const std::uint64_t seed_;
   std::shared_ptr<State> state_;
-  std::unique_ptr<testing::TableLock> lock_;  // holds SQLite's writers
+  std::unique_ptr<testing::TableLock> lock_;  // of a table that is written
   testing::WorkerProcess* worker_ = nullptr;
 };
 

@@ -85,10 +85,13 @@ std::string Trial::OutputYaml() const {
         out_topic_, options_.new_names ? "2s" : "5m");
   }
   return "output:\n" + database_->Output(options_.name) +
-         "    table: effects\n"
-         "    columns: {order_id: json:/order_id, amount: json:/amount, source_partition: "
+         "    effects:\n"
+         "      - table: effects\n"
+         "        columns: {order_id: json:/order_id, amount: json:/amount, source_partition: "
          "partition,"
-         " source_offset: offset, fence: token}\n";
+         " source_offset: offset, fence: token}\n"
+         "      - {table: second_effects, columns: {order_id: json:/order_id, amount: "
+         "json:/amount}}\n";
 }
 
 std::string Trial::Yaml() const {
@@ -243,7 +246,18 @@ std::string Trial::Finish(testing::Deadline limit) {
 }
 
 std::vector<testing::Effect> Trial::Effects() {
-  if (database_ != nullptr) return database_->ReadEffects(*table_);
+  if (database_ != nullptr) {
+    auto effects = database_->ReadEffects(*table_);
+    // Both effects of a record, or none. (Whether there are too many, others judge.)
+    for (const char* sql :
+         {"SELECT count(*) - (SELECT count(*) FROM second_effects) FROM effects",
+          "SELECT count(*) FROM effects WHERE (order_id, amount) NOT IN"
+          " (SELECT order_id, amount FROM second_effects)"}) {
+      const std::string halves = table_->Value(sql);
+      if (halves != "0") throw std::runtime_error(halves + " records have one effect of two");
+    }
+    return effects;
+  }
   std::vector<testing::Effect> effects;
   for (const auto& record : testing::ReadTopic(system_.kafka().bootstrap(), out_topic_)) {
     const auto json = nlohmann::json::parse(record.value.value());
