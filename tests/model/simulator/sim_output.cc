@@ -63,20 +63,30 @@ std::string TimeOf(const Ledger::Row& row) { return fmt::format("{:020}", row.by
 
 }  // namespace
 
-consumer::RowShape ShapeOfTable() {
+consumer::EffectShapes ShapesOfTables() {
   using Kind = consumer::Selector::Kind;
+  const consumer::Selector row{Kind::kHeader, "row", false};
   consumer::RowShape shape;
   shape.columns = {{.name = "key", .selector = {Kind::kHeader, "row", false}},
                    {.name = "made", .selector = {Kind::kTimestamp, "", false}}};
   shape.key = {0};
   shape.fence = 1;
   shape.on_conflict = consumer::OnConflict::kUpdate;
-  return shape;
+  consumer::RowShape audit;
+  audit.columns = {{.name = "id", .selector = {Kind::kRecordId, "", false}}};
+  consumer::Effect when_it_has_one;
+  when_it_has_one.when.all = {{.selector = row, .text = std::nullopt}};
+  return {{.shape = std::move(shape), .tables = {"table"}, .effect = {}, .name = "effect 1: "},
+          {.shape = std::move(audit),
+           .tables = {"audit"},
+           .effect = std::move(when_it_has_one),
+           .name = "effect 2: "}};
 }
 
 OutputItem ItemOf(const World& world, const consumer::BatchRows& rows, std::size_t record) {
   const WriteItem& item = rows.item(record);
   const bool any = rows.rows(record) > 0;
+  FENCEPOST_CHECK(rows.of(0).rows(record) == rows.of(1).rows(record), "one effect of two");
   std::string source = consumer::SourceText(*item.where, item.record->offset);
   const bool refused = world.Refuses(source);
   const bool letter = item.dead_letter != nullptr;
@@ -96,7 +106,7 @@ OutputItem ItemOf(const World& world, const consumer::BatchRows& rows, std::size
 
 SimOutput::SimOutput(World& world, const Process& process)
     : StepwiseOutput(kPipeline, fmt::format("w{}", process.index), TermsOf(world, process),
-                     kMostRecords, ShapeOfTable()),
+                     kMostRecords, ShapesOfTables()),
       world_(world) {}
 
 SimOutput::Answer<void> SimOutput::Connect() {

@@ -27,8 +27,8 @@ struct OutputItem {
   consumer::AssignmentEpoch epoch = 0;
 };
 OutputItem ItemOf(const World& world, const consumer::BatchRows& rows, std::size_t record);
-// A row a key, which the newest change has.
-consumer::RowShape ShapeOfTable();
+// Two effects: a row a key, which the newest change has, and a row for each record that has one.
+consumer::EffectShapes ShapesOfTables();
 
 class SimOutput final : public consumer::StepwiseOutput {
  public:

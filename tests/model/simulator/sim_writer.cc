@@ -202,7 +202,7 @@ void SimWriter::CheckUse(std::uint64_t session) {
 
 void SimWriter::Begin() {
   std::vector<WriteOutcome> outcomes(batch_->request.items.size());
-  consumer::BatchRows rows(consumer::OneShape(ShapeOfTable()), "");
+  consumer::BatchRows rows(ShapesOfTables(), "");
   (void)rows.Fill(batch_->request.items, outcomes);
   items_.assign(rows.size(), {});
   for (std::size_t record = 0; record < rows.size(); ++record) {
