@@ -116,12 +116,20 @@ TEST_F(TablesCommand, NeedsNoVariablesButThoseOfTheOutput) {
 }
 
 // Each kind of `create` in an empty database of each kind: as it is, and its rows in MySQL and
-// SQLite.
+// SQLite. A record of those that need no service goes through.
 TEST_F(TablesCommand, MakesWhatEveryExampleNeeds) {
   static MysqlServer mysql;
+  const std::map<std::string, std::string> kRecords = {
+      {"orders", R"({"value": {"order_id": "o-1", "amount": 12.50}})"},
+      {"orders-lines", R"({"value": {"id": 7, "customer": "c-1", "total": 2000, "kind": "gift",)"
+                       R"( "lines": [{"sku": "pen", "price": 10.5}]}})"},
+      {"cdc", R"({"key": {"id": 1}, "value": {"after": {"id": 1, "name": "Ada", "balance": "BAg=",)"
+              R"( "updated_at": 0}, "source": {"lsn": 10}, "op": "c"}})"},
+      {"cdc-upsert", R"({"key": "c-1", "value": {"name": "Ada"}})"},
+  };
   int made = 0;
-  for (const char* kind :
-       {"orders", "orders-full", "payments", "enrich", "python", "cdc", "cdc-upsert"}) {
+  for (const char* kind : {"orders", "orders-full", "orders-lines", "payments", "enrich", "python",
+                           "cdc", "cdc-upsert"}) {
     const std::string example = RunFencepost({"create", kind}).output;
     static const std::regex kOutput("  postgres:\n    dsn: .*\n(    password: .*\n)?");
     if (!std::regex_search(example, kOutput)) continue;
@@ -143,9 +151,15 @@ TEST_F(TablesCommand, MakesWhatEveryExampleNeeds) {
       const Finished lint = Tool({"lint", "--online", "--timeout", "1"});
       static const std::regex kOfOutput("(error|warning):[^\n]*(table|ledger|column|output\\.)");
       EXPECT_FALSE(std::regex_search(lint.output, kOfOutput)) << kind << name << lint.output;
+      const auto record = kRecords.find(kind);
+      if (record == kRecords.end()) continue;
+      const Finished dev = Tool(
+          {"dev"}, {"--keep-output", "--produce", folder_.Write("record.jsonl", record->second)});
+      EXPECT_EQ(dev.exit_code, 0) << kind << name << dev.output << dev.error_output;
+      EXPECT_THAT(dev.output, HasSubstr("1 record: 1 took effect")) << kind << name;
     }
   }
-  EXPECT_EQ(made, 6);
+  EXPECT_EQ(made, 7);
 }
 
 }  // namespace
