@@ -101,7 +101,7 @@ std::vector<Key> RowKeys(const std::string& path, Section section) {
           "as `?default` does for one that is not there."),
       rows("types", At(section, &Rows::rules, &RowRules::types),
            "Types of columns in SQL, for `fencepost tables` and `create`. Otherwise they are by "
-           "`convert`, by `--sample`, by the selector, or text.",
+           "`convert`, an Avro schema, `--sample`, the selector, or text.",
            {.check = kCheckColumn}),
   };
   for (Key& key : keys) {

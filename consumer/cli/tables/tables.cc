@@ -11,12 +11,14 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/pipelines.h"
+#include "consumer/cli/tables/schema_types.h"
 #include "consumer/cli/tables/topic_sample.h"
 #include "consumer/outputs/tables/table_store.h"
 
@@ -43,7 +45,8 @@ std::optional<PipelineOptions> LoadForTables(const TablesArguments& arguments) {
   std::vector<std::string> stood_in;
   config::LoadResult loaded =
       LoadFileWithStandIns(file, arguments.pipeline.beside, stood_in, [&](std::string_view key) {
-        return !key.starts_with("output.") && (arguments.sample == 0 || !key.starts_with("kafka."));
+        return !key.starts_with("output.") && !key.starts_with("kafka.decode.registry") &&
+               (arguments.sample == 0 || !key.starts_with("kafka."));
       });
   for (const config::Finding& finding : loaded.findings) {
     if (finding.severity != config::Severity::kError) continue;
@@ -102,13 +105,8 @@ class Tables {
     }
     if (wanted->empty()) {
       notes_.emplace_back("what statements write to is yours");
-    } else if (arguments_.sample > 0) {
-      const auto sample =
-          SampleTopics(options_, static_cast<std::size_t>(arguments_.sample), *wanted);
-      if (!sample) return tl::unexpected(sample.error());
-      notes_.push_back(fmt::format(
-          "types are by {} records{}", sample->records,
-          sample->without_handler ? ", but for what the handler makes, which was not called" : ""));
+    } else if (auto learnt = LearnTypes(*wanted); !learnt) {
+      return tl::unexpected(std::move(learnt.error()));
     }
     const auto dialect = *consumer::DialectOf(options_.output);
     const auto found = store_->Connect().and_then([&] {
@@ -117,6 +115,29 @@ class Tables {
     if (!found) return tl::unexpected(found.error().error);
     return PlanTables(*wanted, *found, dialect, store_->terms(),
                       options_.guarantee == consumer::Guarantee::kExactlyOnce);
+  }
+
+  // By the registry's schemas, and by samples.
+  tl::expected<void, Error> LearnTypes(std::vector<consumer::WantedTable>& wanted) {
+    const bool schemas = !options_.kafka.decode.registry.url.empty();
+    if (!schemas && arguments_.sample == 0) return {};
+    const auto topics = TopicsOf(options_.kafka);
+    if (!topics) return tl::unexpected(topics.error());
+    if (schemas) {
+      const auto taken = TakeSchemaTypes(options_, *topics, wanted);
+      if (!taken) return tl::unexpected(taken.error());
+      if (!taken->empty()) {
+        notes_.push_back(fmt::format("types are by the schemas of {}", fmt::join(*taken, ", ")));
+      }
+    }
+    if (arguments_.sample == 0) return {};
+    const auto sample =
+        SampleTopics(options_, *topics, static_cast<std::size_t>(arguments_.sample), wanted);
+    if (!sample) return tl::unexpected(sample.error());
+    notes_.push_back(fmt::format(
+        "types are by {} records{}", sample->records,
+        sample->without_handler ? ", but for what the handler makes, which was not called" : ""));
+    return {};
   }
 
   int Apply(const std::vector<TablePlan::Step>& steps) {

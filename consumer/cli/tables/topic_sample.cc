@@ -7,8 +7,8 @@
 
 #include "consumer/cli/shared/pure_handler.h"
 #include "consumer/decode/registry/registry_decoder.h"
-#include "consumer/kafka/client/topic_reader.h"
 #include "consumer/kafka/client/admin.h"
+#include "consumer/kafka/client/topic_reader.h"
 #include "consumer/outputs/rows/item_values.h"
 #include "consumer/pipeline/read_topics.h"
 #include "consumer/worker/worker_parts.h"
@@ -20,20 +20,6 @@ using consumer::PartitionRange;
 using consumer::TopicRecord;
 
 constexpr consumer::Millis kSampleLimit{10'000};
-
-// By name; those that patterns match are asked for.
-tl::expected<std::vector<std::string>, Error> TopicsOf(const consumer::KafkaOptions& kafka) {
-  const consumer::ReadTopics read(kafka.topics);
-  std::vector<std::string> names = read.names();
-  if (read.pattern().empty()) return names;
-  const auto admin = consumer::KafkaAdmin::Make(kafka);
-  if (!admin) return tl::unexpected(admin.error());
-  const auto known = (*admin)->Topics(read, kSampleLimit);
-  if (!known) return tl::unexpected(known.error());
-  names.clear();
-  for (const consumer::KnownTopic& topic : *known) names.push_back(topic.name);
-  return names;
-}
 
 // The newest of each partition, as evenly as their number goes.
 tl::expected<std::vector<PartitionRange>, Error> NewestOf(consumer::TopicReader& reader,
@@ -101,14 +87,26 @@ class Reading {
 
 }  // namespace
 
+tl::expected<std::vector<std::string>, Error> TopicsOf(const consumer::KafkaOptions& kafka) {
+  const consumer::ReadTopics read(kafka.topics);
+  std::vector<std::string> names = read.names();
+  if (read.pattern().empty()) return names;
+  const auto admin = consumer::KafkaAdmin::Make(kafka);
+  if (!admin) return tl::unexpected(admin.error());
+  const auto known = (*admin)->Topics(read, kSampleLimit);
+  if (!known) return tl::unexpected(known.error());
+  names.clear();
+  for (const consumer::KnownTopic& topic : *known) names.push_back(topic.name);
+  return names;
+}
+
 tl::expected<TopicSample, Error> SampleTopics(const consumer::PipelineOptions& options,
+                                              const std::vector<std::string>& topics,
                                               std::size_t most,
                                               std::vector<consumer::WantedTable>& tables) {
   const auto reader = consumer::TopicReader::Make(options.kafka);
   if (!reader) return tl::unexpected(reader.error());
-  const auto topics = TopicsOf(options.kafka);
-  if (!topics) return tl::unexpected(topics.error());
-  const auto ranges = NewestOf(**reader, *topics, most);
+  const auto ranges = NewestOf(**reader, topics, most);
   if (!ranges) return tl::unexpected(ranges.error());
   Reading reading(options, tables);
   tl::expected<void, Error> added;

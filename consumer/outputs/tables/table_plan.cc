@@ -163,13 +163,13 @@ class TablePlanner {
     const WantedColumn& wanted = wanted_.columns[place];
     const std::string name = fmt::format("{}.{}", facts_.name, column.name);
     const std::string& is = column.declared.empty() ? column.type : column.declared;
-    if (wanted.by == KnownBy::kSamples) {
+    if (wanted.by == KnownBy::kSchema || wanted.by == KnownBy::kSamples) {
       const std::string problem = ProblemOfKind(wanted.kind, column);
       if (problem.empty()) return;
-      Differs(
-          fmt::format("{} is {}, which {}, as sampled records have; change it, or correct "
-                      "{}.columns",
-                      name, is, problem, wanted_.output));
+      Differs(fmt::format(
+          "{} is {}, which {}, as {}; change it, or correct {}.columns", name, is, problem,
+          wanted.by == KnownBy::kSchema ? "the schema says" : "sampled records have",
+          wanted_.output));
     }
     if (wanted.by != KnownBy::kTypes) return;
     const auto written = found_.types.find(wanted.type);

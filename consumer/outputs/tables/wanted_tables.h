@@ -38,7 +38,7 @@ enum class ValueKind : std::uint8_t {
   kBytes,
 };
 // By what: the first of these that says it.
-enum class KnownBy : std::uint8_t { kTypes, kConvert, kSamples, kSelector, kNothing };
+enum class KnownBy : std::uint8_t { kTypes, kConvert, kSchema, kSamples, kSelector, kNothing };
 
 struct WantedColumn {
   std::string type{};  // SQL, of `types`; empty: one for `kind`
@@ -76,8 +76,7 @@ class SampledValues {
 class Sampler {
  public:
   // `make_filter`: for `when` of effects.
-  Sampler(std::vector<WantedTable>& tables,
-          const decltype(OutputTerms::make_filter)& make_filter);
+  Sampler(std::vector<WantedTable>& tables, const decltype(OutputTerms::make_filter)& make_filter);
   // `value_known`: the context has the value that the output will see; otherwise the columns that
   // read it are left out.
   void Add(const RecordContext& context, bool value_known);
