@@ -2,9 +2,12 @@
 #include <filesystem>
 #include <regex>
 
+#include <nlohmann/json.hpp>
+
 #include "config/loader.h"
 #include "tests/e2e/cli_tools/tools_test.h"
 #include "tests/support/mysql_server.h"
+#include "tests/support/stub_server.h"
 
 namespace fencepost::testing {
 namespace {
@@ -80,6 +83,29 @@ TEST_F(TablesCommand, TakesTypesFromTheRecordsOfTheTopic) {
                     HasSubstr("\"lines\" jsonb,"), HasSubstr("\"paid\" boolean\n")));
   EXPECT_THAT(Tables("plan", {"--sample", "1"}),
               AllOf(HasSubstr("types are by 1 records"), HasSubstr("\"amount\" ")));
+}
+
+TEST_F(TablesCommand, TakesTypesFromTheSchemaOfTheTopic) {
+  UseOrders("table: orders, columns: {id: json:/order_id, amount: json:/amount, at: json:/at}");
+  const std::string schema =
+      R"({"type":"record","name":"Order","fields":[{"name":"order_id","type":"long"},)"
+      R"({"name":"at","type":{"type":"long","logicalType":"timestamp-millis"}}]})";
+  const nlohmann::json version = {
+      {"subject", name_ + "-value"}, {"version", 1}, {"id", 7}, {"schema", schema}};
+  const StubServer registry([&](const StubServer::Request& request) -> StubServer::Answer {
+    const bool ours = request.line.find(name_ + "-value/versions/latest") != std::string::npos;
+    return ours ? StubServer::Answer{.status = 200, .body = version.dump()}
+                : StubServer::Answer{.status = 404, .body = R"({"error_code":40401})"};
+  });
+  std::string yaml = ReadFile(file_);
+  yaml.insert(yaml.find("  start_from"), fmt::format("  decode: {{value: avro, registry: {{url: "
+                                                     "\"{}\"}}}}\n",
+                                                     registry.Url("/")));
+  Use(yaml);
+  EXPECT_THAT(Tables("plan"),
+              AllOf(StartsWith("0\n"), HasSubstr("types are by the schemas of " + name_),
+                    HasSubstr("\"id\" bigint,"), HasSubstr("\"at\" timestamptz"),
+                    HasSubstr("amount: nothing tells what json:/amount is")));
 }
 
 TEST_F(TablesCommand, TellsOfATypeThatSamplesDoNotFit) {
