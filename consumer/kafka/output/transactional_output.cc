@@ -317,9 +317,9 @@ std::optional<OutputError> KafkaOutput::NameTheRefused() {
   if (live_.producer == nullptr) return std::nullopt;
   std::map<std::uint32_t, Refusal> refused;
   std::string topic;
+  const bool several = records_.topics().size() > 1;
   for (const auto& failure : live_.producer->failures()) {
     if (!OfARecord(failure.code)) continue;
-    const bool several = records_.topics().size() > 1;
     refused.emplace(
         failure.item,
         Refusal{several ? failure.topic + ": " + failure.why : failure.why, failure.code});

@@ -163,6 +163,44 @@ TEST_F(KafkaOutputOnBroker, PassesHeadersOnInTheirOrderTwiceAndWithoutAValue) {
                   Pair("a", Optional(std::string())), Pair("b", Optional(std::string("new")))));
 }
 
+// A record that one topic refuses is in none, and what it shared a transaction with goes again.
+TEST_F(KafkaOutputOnBroker, WritesAllRecordsOfAValueOrNone) {
+  MakeTopics();
+  const std::string narrow = name + "-narrow";
+  broker->admin().CreateTopic(narrow, 1, {{"max.message.bytes", "1000"}});
+  const std::string chosen = name + "-chosen";
+  broker->CreateTopic(chosen, 1);
+  options.records = {
+      {.topic = name, .route = {}, .program = "", .when = {}},
+      {.topic = "",
+       .route = Route{.by = *Selector::Parse("key"),
+                      .of = {{"n", narrow}, {"c", chosen}},
+                      .otherwise = Route::Otherwise::kSkip,
+                      .name = ""},
+       .program = "",
+       .when = {}},
+  };
+  options.topic = "";
+  const std::string large(5000, 'x');
+  input.Add("n", "small");
+  input.Add("n", large);
+  input.Add("c", large);
+  input.Add("other", "alone");
+  input.MoveTo(4);
+  const auto output = MakeOutput(Anyone());
+  const auto refused = WriteUntilKnown(*output, input.request);
+  ASSERT_THAT(Results(refused), ElementsAre(kNotWritten, kBadRecord, kNotWritten, kNotWritten));
+  EXPECT_THAT((*refused)[1].shown, HasSubstr(narrow));
+  EXPECT_THAT(Committed(), IsEmpty());
+  input.request.items.erase(input.request.items.begin() + 1);
+  ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)),
+              ElementsAre(kCommitted, kCommitted, kCommitted));
+  EXPECT_THAT(Values(Committed(3)), ElementsAre("small", large, "alone"));
+  EXPECT_THAT(Values(ReadTopic(broker->bootstrap(), narrow)), ElementsAre("small"));
+  EXPECT_THAT(Values(ReadTopic(broker->bootstrap(), chosen)), ElementsAre(large));
+  EXPECT_EQ(GroupOffset(), 4);
+}
+
 // Each topic refuses the second of three records for itself, and says why.
 TEST_F(KafkaOutputOnBroker, NamesTheOneRecordThatItsTopicRefusesAndTheSettingOnce) {
   struct Row {
