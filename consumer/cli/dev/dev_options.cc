@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "consumer/pipeline/read_topics.h"
+#include "consumer/pipeline/route.h"
 #include "consumer/testing/stand_in_table.h"
 
 namespace fencepost::cli {
@@ -153,7 +154,7 @@ std::vector<LocalServers::Topic> TopicsOf(const PipelineOptions& options) {
   for (const std::string& topic : options.kafka.topics) add(topic, kDevPartitions);
   if (options.dead_letter) add(options.dead_letter->topic, 1);
   if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
-    for (const std::string& topic : TopicsOf(*kafka)) add(topic, 1);
+    for (const std::string& topic : consumer::TopicsOf(*kafka)) add(topic, 1);
   }
   return topics;
 }
@@ -180,7 +181,7 @@ std::string TargetOf(const OutputOptions& output) {
       }
       return fmt::format("{}", fmt::join(names, ", "));
     } else if constexpr (requires { options.topic; }) {
-      return fmt::format("{}", fmt::join(TopicsOf(options), ", "));
+      return fmt::format("{}", fmt::join(consumer::TopicsOf(options), ", "));
     } else if constexpr (requires { options.path; }) {
       return options.path;
     } else {

@@ -16,6 +16,7 @@
 #include "consumer/encode/record_encoder.h"
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/topic_reader.h"
+#include "consumer/pipeline/route.h"
 
 namespace fencepost::cli {
 namespace {
@@ -149,9 +150,9 @@ struct TargetLint {
     const auto* kafka = std::get_if<consumer::KafkaOutputOptions>(&lint.options().output);
     return std::ranges::any_of(consumer::RecordsOf(*kafka),
                                [&](const consumer::KafkaRecord& record) {
-                                 const auto to = consumer::NamesOf(record.topic, record.route);
+                                 const auto names = consumer::NamesOf(record.topic, record.route);
                                  return record.key.kind == consumer::Selector::Kind::kKey &&
-                                        std::ranges::find(to, topic) != to.end();
+                                        std::ranges::find(names, topic) != names.end();
                                });
   }
   bool Older(const std::vector<PartitionRange>& ranges, consumer::Millis than) {

@@ -81,7 +81,7 @@ TEST_F(PruningWriter, PrunesNothingBeforeItKnowsWhatTheGroupHasCommitted) {
   EXPECT_EQ(seen_.scope->keep, std::chrono::hours(1));
   ASSERT_EQ(seen_.scope->committed.size(), 1u);
   EXPECT_EQ(seen_.scope->committed[0].next, 17);
-  EXPECT_EQ(seen_.scope->topics, std::vector<std::string>{"orders"});
+  EXPECT_EQ(seen_.scope->topics.names(), std::vector<std::string>{"orders"});
 }
 
 TEST_F(PruningWriter, EndsWhenPruningFindsThatTheDatabaseLostCommits) {

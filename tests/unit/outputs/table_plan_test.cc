@@ -205,7 +205,9 @@ TEST(TablePlan, AddsWhatIsMissingAndTellsWhatDiffers) {
     const std::string_view statement = one.statement;
     const std::string_view difference = one.difference;
     EXPECT_EQ(plan.steps.size(), statement.empty() ? 0 : 1) << one.name;
-    if (!plan.steps.empty()) EXPECT_EQ(plan.steps[0].sql, statement) << one.name;
+    if (!plan.steps.empty()) {
+      EXPECT_EQ(plan.steps[0].sql, statement) << one.name;
+    }
     EXPECT_EQ(plan.differences.size(), difference.empty() ? 0 : 1) << one.name;
     if (!plan.differences.empty()) {
       EXPECT_THAT(plan.differences[0], HasSubstr(difference)) << one.name;
