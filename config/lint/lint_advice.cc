@@ -19,6 +19,10 @@ constexpr std::pair<std::string_view, std::string_view> kUrls[] = {
     {"output.kafka.encode.registry.url",
      "give output.kafka.encode.registry.username and .password"},
     {"kafka.sasl.oauth.token_url", "give kafka.sasl.oauth.client_id and .client_secret"},
+    {"output.kafka.sasl.oauth.token_url",
+     "give output.kafka.sasl.oauth.client_id and .client_secret"},
+    {"dead_letter.sasl.oauth.token_url",
+     "give dead_letter.sasl.oauth.client_id and .client_secret"},
     {"handler.http.auth.oauth2.token_url",
      "give handler.http.auth.oauth2.client_id and .client_secret"},
     {"handler.http.url", "give handler.http.auth.basic"}};
@@ -133,12 +137,19 @@ void AdviseTls(const Values& values, Findings& findings) {
   const auto is_local = [](const std::string& broker) {
     return IsLoopback(std::string_view(broker).substr(0, broker.rfind(':')));
   };
-  if (!o.kafka.sasl_mechanism.empty() && !o.kafka.tls &&
-      !std::ranges::all_of(o.kafka.brokers, is_local)) {
-    findings.Warning(values.KeyPlace("kafka.sasl"), kRule,
-                     "kafka.sasl without kafka.tls: login and records cross the network as they "
-                     "are, and brokers that want TLS close the connection; kafka.tls: {{}} takes "
-                     "the system's CAs");
+  const std::pair<const char*, consumer::ClusterOptions> clusters[] = {
+      {"kafka", o.kafka}, {"output.kafka", OutputCluster(o)}, {"dead_letter", LetterCluster(o)}};
+  for (const auto& [section, cluster] : clusters) {
+    const std::string sasl = fmt::format("{}.sasl", section);
+    if (!values.Given(sasl) || cluster.sasl_mechanism.empty() || cluster.tls ||
+        std::ranges::all_of(cluster.brokers, is_local)) {
+      continue;
+    }
+    findings.Warning(values.KeyPlace(sasl), kRule,
+                     "{0}.sasl without {0}.tls: login and records cross the network as they are, "
+                     "and brokers that want TLS close the connection; {0}.tls: {{}} takes the "
+                     "system's CAs",
+                     section);
   }
   const auto* const http = std::get_if<consumer::HttpHandlerOptions>(&o.handler.kind);
   if (http != nullptr && values.Given("handler.http.auth") && IsPlain(http->url)) {

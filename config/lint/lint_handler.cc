@@ -62,14 +62,18 @@ void LintDeadLetter(const Values& values, Findings& findings) {
         "{}: dead_letter needs a dead_letter section, as in dead_letter: {{topic: orders.dead}}",
         path);
   }
+  const consumer::PipelineOptions& o = values.options();
+  if (o.dead_letter) LintOtherCluster(values, "dead_letter", o.dead_letter->cluster, findings);
   const std::string topic = values.String("dead_letter.topic");
   if (topic.empty()) return;
-  if (const std::string by = ReadBy(values, topic); !by.empty()) {
+  const std::string by = values.Given("dead_letter.brokers") ? "" : ReadBy(values, topic);
+  if (!by.empty()) {
     findings.Error(values.ValuePlace("dead_letter.topic"), "loop",
                    "dead_letter.topic: {} is {} kafka.topics: its dead letters would come back "
                    "for ever; take a topic of their own",
                    Shown(values, "dead_letter.topic"), by);
   }
+  if (!OneCluster(LetterCluster(o), OutputCluster(o))) return;
   for (const auto& [path, written] : OutputTopics(values)) {
     if (topic != written->value) continue;
     findings.Error(values.ValuePlace("dead_letter.topic"), "loop",

@@ -1,4 +1,4 @@
-// kafka.tls, kafka.sasl, kafka.librdkafka.
+// How clusters are reached: brokers, tls, sasl; kafka.librdkafka.
 #include <algorithm>
 #include <string>
 
@@ -12,30 +12,31 @@
 namespace fencepost::config {
 namespace {
 
-// OAUTHBEARER logs in with a token from kafka.sasl.oauth, everything else with a password.
-void LintLogin(const Values& values, Findings& findings) {
-  if (!values.Given("kafka.sasl") || AnyWrong(values, {"kafka.sasl.mechanism"})) return;
-  const std::string mechanism = values.String("kafka.sasl.mechanism");
+// OAUTHBEARER logs in with a token from sasl.oauth, everything else with a password.
+void LintLogin(const Values& values, const std::string& section, Findings& findings) {
+  const std::string sasl = section + ".sasl";
+  const std::string how = sasl + ".mechanism";
+  if (!values.Given(sasl) || values.Wrong(how)) return;
+  const std::string mechanism = values.String(how);
   const bool token = mechanism == "OAUTHBEARER";
-  const auto needs = [&](std::string_view key) {
+  const auto needs = [&](const std::string& key) {
     if (values.Given(key)) return;
-    findings.Error(values.ValuePlace("kafka.sasl.mechanism"), "missing",
-                   "{} is missing: {} needs it", key, mechanism);
+    findings.Error(values.ValuePlace(how), "missing", "{} is missing: {} needs it", key, mechanism);
   };
-  const auto unused = [&](std::string_view key) {
+  const auto unused = [&](const std::string& key) {
     if (!values.Given(key)) return;
     findings.Error(values.KeyPlace(key), "sasl", "{} is not for {}: {}", key, mechanism,
-                   token ? "it logs in by kafka.sasl.oauth" : "it is for OAUTHBEARER");
+                   token ? fmt::format("it logs in by {}.oauth", sasl) : "it is for OAUTHBEARER");
   };
-  for (const char* key : {"kafka.sasl.username", "kafka.sasl.password"}) {
-    token ? unused(key) : needs(key);
+  for (const char* key : {".username", ".password"}) {
+    token ? unused(sasl + key) : needs(sasl + key);
   }
-  token ? needs("kafka.sasl.oauth") : unused("kafka.sasl.oauth");
+  token ? needs(sasl + ".oauth") : unused(sasl + ".oauth");
   if (token && !consumer::KafkaClientHas("oidc")) {
-    findings.Error(values.ValuePlace("kafka.sasl.mechanism"), "sasl",
-                   "kafka.sasl.mechanism: OAUTHBEARER needs a librdkafka that was built with OIDC, "
+    findings.Error(values.ValuePlace(how), "sasl",
+                   "{}: OAUTHBEARER needs a librdkafka that was built with OIDC, "
                    "as Debian 13's is; this program has {} without it",
-                   consumer::KafkaClientVersion());
+                   how, consumer::KafkaClientVersion());
   }
 }
 
@@ -51,35 +52,43 @@ void LintTopics(const Values& values, Findings& findings) {
   }
 }
 
-// What the protocols before brokers say is what kafka.tls, kafka.sasl and librdkafka say.
-void LintProtocols(const Values& values, Findings& findings) {
+// What the protocols before brokers say is what tls, sasl and, of kafka's, librdkafka say.
+void LintProtocols(const Values& values, const std::string& section, Findings& findings) {
+  const std::string brokers = section + ".brokers";
+  const bool tls = values.Given(section + ".tls");
+  const bool login = values.Given(section + ".sasl");
   std::string_view first;
-  for (const Text& broker : values.Texts("kafka.brokers")) {
+  for (const Text& broker : values.Texts(brokers)) {
     const std::string_view protocol = BrokerProtocol(broker.value);
     if (protocol.empty()) continue;
-    const auto refuse = [&](std::string_view rule, std::string_view why) {
-      findings.Error(broker.at, rule, "kafka.brokers: {}:// {}", protocol, why);
+    const auto refuse = [&](std::string_view rule, const std::string& why) {
+      findings.Error(broker.at, rule, "{}: {}:// {}", brokers, protocol, why);
     };
     if (!first.empty() && protocol != first) {
       return refuse("tls", fmt::format("and {}://: all brokers are reached in one way", first));
     }
     if (!first.empty()) continue;
     first = protocol;
-    for (const Text& setting : values.Texts("kafka.librdkafka")) {
+    for (const Text& setting : values.Texts(section + ".librdkafka")) {
       if (consumer::SettingWithoutPrefix(setting.name) != "security.protocol") continue;
       return refuse("tls", "and kafka.librdkafka's security.protocol: leave one of the two out");
     }
     const bool sasl = protocol.starts_with("SASL");
-    if (values.Given("kafka.tls") && !protocol.ends_with("SSL")) {
-      return refuse("tls", "is without TLS, and there is kafka.tls: leave one of the two out");
+    const auto one_out = [&](const char* what, const char* key) {
+      return fmt::format("{}, and there is {}.{}: leave one of the two out", what, section, key);
+    };
+    if (tls && !protocol.ends_with("SSL")) return refuse("tls", one_out("is without TLS", "tls"));
+    if (sasl && !login) {
+      return refuse("missing", fmt::format("logs in, and {}.sasl is missing", section));
     }
-    if (sasl && !values.Given("kafka.sasl")) {
-      return refuse("missing", "logs in, and kafka.sasl is missing");
-    }
-    if (!sasl && values.Given("kafka.sasl")) {
-      return refuse("sasl", "has no login, and there is kafka.sasl: leave one of the two out");
-    }
+    if (!sasl && login) return refuse("sasl", one_out("has no login", "sasl"));
   }
+}
+
+void LintConnection(const Values& values, const std::string& section, Findings& findings) {
+  LintPair(values, section + ".tls.certificate", section + ".tls.key", findings);
+  LintLogin(values, section, findings);
+  LintProtocols(values, section, findings);
 }
 
 }  // namespace
@@ -93,11 +102,34 @@ void LintPair(const Values& values, std::string_view first, std::string_view sec
   }
 }
 
+void LintOtherCluster(const Values& values, const std::string& section,
+                      const consumer::ClusterOptions& cluster, Findings& findings) {
+  const std::string brokers = section + ".brokers";
+  if (!values.Given(brokers)) {
+    for (const std::string& key : {section + ".tls", section + ".sasl"}) {
+      if (!values.Given(key)) continue;
+      findings.Error(values.KeyPlace(key), "missing", "{} is missing: {} needs it", brokers, key);
+    }
+    return;
+  }
+  LintConnection(values, section, findings);
+  if (ExactlyOnce(values)) {
+    findings.Error(PlaceOfEither(values, "guarantee", brokers), "guarantee",
+                   "guarantee: {} cannot keep exactly-once: no transaction spans two clusters; "
+                   "write guarantee: at-least-once, or leave {} out",
+                   brokers, brokers);
+  }
+  if (OneCluster(cluster, values.options().kafka)) {
+    findings.Error(
+        values.ValuePlace(brokers), "cluster",
+        "{}: one of kafka.brokers is among them, so it is the same cluster: leave {} out", brokers,
+        brokers);
+  }
+}
+
 void LintKafka(const Values& values, Findings& findings) {
-  LintPair(values, "kafka.tls.certificate", "kafka.tls.key", findings);
   LintTopics(values, findings);
-  LintLogin(values, findings);
-  LintProtocols(values, findings);
+  LintConnection(values, "kafka", findings);
   for (const Text& setting : values.Texts("kafka.librdkafka")) {
     const auto refuses = [&](const consumer::RefusedSetting& refused) {
       return refused.name == consumer::SettingWithoutPrefix(setting.name) &&

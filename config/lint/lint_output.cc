@@ -26,7 +26,9 @@ void LintGuarantee(const Values& values, Findings& findings) {
                    output);
   }
   const Selector* id = values.FindSelector("record_id");
-  if (values.Given("output.kafka") && id != nullptr && id->kind != Selector::Kind::kPosition) {
+  const bool one_cluster = !values.Given("output.kafka.brokers");
+  if (values.Given("output.kafka") && one_cluster && id != nullptr &&
+      id->kind != Selector::Kind::kPosition) {
     findings.Warning(values.ValuePlace("record_id"), "guarantee",
                      "guarantee: output.kafka keeps exactly-once for each input position; "
                      "duplicates of this record_id at other positions are suppressed only as long "
@@ -124,8 +126,14 @@ void LintKafkaRecords(const Values& values, Findings& findings) {
 
 void LintKafkaOutput(const Values& values, Findings& findings) {
   if (!values.Given("output.kafka")) return;
+  const consumer::PipelineOptions& o = values.options();
+  if (const auto* kafka = std::get_if<consumer::KafkaOutputOptions>(&o.output)) {
+    LintOtherCluster(values, "output.kafka", kafka->cluster, findings);
+  }
   for (const auto& [path, topic] : OutputTopics(values)) {
-    if (const std::string by = ReadBy(values, topic->value); !by.empty()) {
+    const std::string by =
+        values.Given("output.kafka.brokers") ? "" : ReadBy(values, topic->value);
+    if (!by.empty()) {
       findings.Error(topic->at, "loop",
                      "{}: {} is {} kafka.topics: the pipeline would feed itself for ever", path,
                      topic->shown, by);
@@ -147,12 +155,12 @@ void LintKafkaOutput(const Values& values, Findings& findings) {
                      "write partition, or leave it out");
   }
   const std::int64_t records = values.Number("output.kafka.max_records");
-  if (values.options().processing.max_in_flight < records &&
+  if (o.processing.max_in_flight < records &&
       !AnyWrong(values, {"output.kafka.max_records", "processing.max_in_flight"})) {
     findings.Warning(values.ValuePlace("processing.max_in_flight"), "in-flight",
                      "processing.max_in_flight ({}) keeps transactions from reaching "
                      "output.kafka.max_records ({})",
-                     values.options().processing.max_in_flight, records);
+                     o.processing.max_in_flight, records);
   }
 }
 

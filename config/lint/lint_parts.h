@@ -12,6 +12,7 @@
 #include "config/read/reader.h"
 #include "config/text/finding.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
+#include "consumer/pipeline/options.h"
 #include "consumer/pipeline/read_topics.h"
 
 namespace fencepost::config {
@@ -22,8 +23,11 @@ void LintDeadLetter(const Values& values, Findings& findings);  // and on_…: d
 void LintDecode(const Values& values, Findings& findings);      // kafka.decode
 void LintEncode(const Values& values, Findings& findings);      // output.kafka.encode
 void LintKafka(const Values& values, Findings& findings);       // tls, sasl, librdkafka
-void LintLockNodes(const Values& values, Findings& findings);   // nodes, tls
-void LintLockLogin(const Values& values, Findings& findings);   // of the lock nodes
+// brokers, tls and sasl of an output's `section`; `cluster`: what they say.
+void LintOtherCluster(const Values& values, const std::string& section,
+                      const consumer::ClusterOptions& cluster, Findings& findings);
+void LintLockNodes(const Values& values, Findings& findings);  // nodes, tls
+void LintLockLogin(const Values& values, Findings& findings);  // of the lock nodes
 void LintOutput(const Values& values, Findings& findings);
 // Tables, statements and effects: output.postgres, output.mysql, output.sqlite.
 void LintEffects(const Values& values, Findings& findings);
@@ -96,6 +100,11 @@ std::vector<std::pair<std::string, const Text*>> ChoicesOf(const Values& values,
                                                            const std::string& name);
 // All topics that output.kafka may write to.
 std::vector<std::pair<std::string, const Text*>> OutputTopics(const Values& values);
+
+// Whether they are one, as far as the brokers tell.
+inline bool OneCluster(const consumer::ClusterOptions& a, const consumer::ClusterOptions& b) {
+  return std::ranges::find_first_of(a.brokers, b.brokers) != a.brokers.end();
+}
 
 inline bool ExactlyOnce(const Values& values) {
   return !values.Wrong("guarantee") && values.String("guarantee") == "exactly-once";

@@ -13,27 +13,11 @@ using T = Type;
 
 constexpr auto kTop = [](auto& o) { return &o; };
 constexpr auto kKafka = [](auto& o) { return &o.kafka; };
-constexpr auto kOauth = [](auto& o) { return &o.kafka.oauth; };
 constexpr auto kObserve = [](auto& o) { return &o.observe; };
 constexpr auto kTiming = [](auto& o) { return &o.lock.lock; };
 constexpr auto kLock = [](auto& o) { return &o.lock; };
 constexpr auto kRedis = [](auto& o) { return &o.lock.redis; };
 constexpr auto kProcessing = [](auto& o) { return &o.processing; };
-
-// Without the protocols before them, which say kafka.tls.
-Target Brokers() {
-  constexpr auto kBrokers = [](auto& o) { return &o.kafka.brokers; };
-  Target target = At(kBrokers);
-  target.store = [](const Given& given, PipelineOptions& o) {
-    o.kafka.brokers.clear();
-    for (const Text& text : given.texts) {
-      const std::string_view protocol = BrokerProtocol(text.value);
-      if (protocol.ends_with("SSL")) o.kafka.tls = true;
-      o.kafka.brokers.push_back(text.value.substr(protocol.empty() ? 0 : protocol.size() + 3));
-    }
-  };
-  return target;
-}
 
 std::vector<Key> TopKeys() {
   const KeysOf top("", kTop);
@@ -86,13 +70,10 @@ std::vector<Key> TopKeys() {
 
 std::vector<Key> KafkaKeys() {
   const KeysOf kafka("kafka", kKafka);
-  const KeysOf oauth("kafka.sasl.oauth", kOauth);
-  return {
+  const std::vector<Key> cluster = KafkaClusterKeys();
+  std::vector<Key> keys = {
       kafka("", "Where records come from.", {.required = true}),
-      kafka("brokers", Brokers(),
-            "Where to find the cluster, each `HOST:PORT`. `SSL://` or `SASL_SSL://` before it is "
-            "`tls: {}`; other protocols must agree with `tls` and `sasl`.",
-            {.check = CheckBroker, .required = true, .by_commas = true, .basic = true}),
+      cluster.front(),
       kafka("topics", &KafkaOptions::topics,
             "Topics to read. One that begins with `^` is a pattern, a POSIX extended regular "
             "expression for the whole name: `^returns-.*`. New topics are found within a minute; "
@@ -118,37 +99,14 @@ std::vector<Key> KafkaKeys() {
             "The header `fencepost-record-id` of a replayed dead letter is its identity. Only for "
             "topics to which nobody else writes. With `record_id: position` it must be a position, "
             "or the record is bad."),
-      kafka("tls", &KafkaOptions::tls,
-            "Encrypts the connections to the brokers. `{}`: by the system's CAs."),
-      kafka("tls.ca", &KafkaOptions::tls_ca, "File with the certificates that are trusted.",
-            {.default_words = "the system's"}),
-      kafka("tls.certificate", &KafkaOptions::tls_certificate,
-            "File with the client's certificate; with `key`."),
-      kafka("tls.key", &KafkaOptions::tls_key, "File with the client's key; with `certificate`."),
-      kafka("sasl", "Logs in at the brokers."),
-      kafka("sasl.mechanism", &KafkaOptions::sasl_mechanism, "How to log in.",
-            {.choices = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"},
-             .required = true}),
-      kafka("sasl.username", &KafkaOptions::sasl_username, "User; required but with OAUTHBEARER."),
-      kafka("sasl.password", &KafkaOptions::sasl_password,
-            "Password; required but with OAUTHBEARER.", {.secret = true, .empty_text = true}),
-      oauth("",
-            "OAUTHBEARER: tokens come from an OIDC provider by the client credentials grant and "
-            "are renewed before they expire. Needs a librdkafka built with OIDC (Debian 13)."),
-      oauth("token_url", &OauthOptions::token_url,
-            "The provider's token endpoint. Its certificate is checked against the system's.",
-            {.check = CheckHttpUrl, .required = true}),
-      oauth("client_id", &OauthOptions::client_id, "The client.", {.required = true}),
-      oauth("client_secret", &OauthOptions::client_secret, "The client's secret.",
-            {.required = true, .secret = true, .empty_text = true}),
-      oauth("scope", &OauthOptions::scope, "Scopes to ask for, separated by spaces."),
-      oauth("extensions", &OauthOptions::extensions,
-            "Further values for the broker, as `NAME=VALUE,…` (such as logicalCluster)."),
+  };
+  Append(keys, {cluster.begin() + 1, cluster.end()});
+  keys.push_back(
       kafka("librdkafka", &KafkaOptions::librdkafka,
             "Settings passed to librdkafka, for the producers of dead letters and of the Kafka "
             "output too; some are refused, see below.",
-            {.secret = true, .lines = true}),
-  };
+            {.secret = true, .lines = true}));
+  return keys;
 }
 
 std::vector<Key> LockKeys() {

@@ -1,7 +1,7 @@
 // What a pipeline file may say: one row a key, from which the options that a worker runs by, the
 // checks, REFERENCE.md, the JSON Schema and the reload at SIGHUP are made. A key is added here
-// first (schema.cc, schema_formats.cc, schema_effects.cc, schema_tests.cc). Values, made once; any
-// thread.
+// first (schema.cc, schema_cluster.cc, schema_formats.cc, schema_effects.cc, schema_tests.cc).
+// Values, made once; any thread.
 #pragma once
 
 #include <cstddef>
@@ -103,7 +103,10 @@ std::string_view ParentOf(std::string_view path);
 std::string_view NameOf(std::string_view path);
 
 // The rows, part by part.
-std::vector<Key> DecodeKeys();  // kafka.decode
+std::vector<Key> KafkaClusterKeys();   // kafka: brokers, the first; tls, sasl
+std::vector<Key> OutputClusterKeys();  // of output.kafka
+std::vector<Key> LetterClusterKeys();  // of dead_letter
+std::vector<Key> DecodeKeys();         // kafka.decode
 std::vector<Key> HandlerKeys();
 std::vector<Key> HttpBatchKeys();
 std::vector<Key> ExecBatchKeys();

@@ -148,7 +148,8 @@ std::vector<Key> KafkaOutputKeys() {
             "A topic of the same cluster, in transactions with the offsets: each input position's "
             "output exactly once for `read_committed` readers. Either `topic`, or `records`.",
             {.ways = {{"topic"}, {"records"}}}),
-      kafka("topic", &KafkaOutputOptions::topic, "Topic; none of `kafka.topics`.",
+      kafka("topic", &KafkaOutputOptions::topic,
+            "Topic; on the same cluster none of `kafka.topics`.",
             {.check = CheckTopic, .basic = true}),
       kafka("key", &KafkaOutputOptions::key, "The key that is written."),
       kafka("value", &KafkaOutputOptions::value, "The value that is written."),
@@ -180,6 +181,7 @@ std::vector<Key> KafkaOutputKeys() {
                        {.default_words = "`kafka.decode.registry`"}));
   Append(keys, RegistryKeys("output.kafka.encode.registry", "kafka.decode.registry", kKafkaOutput,
                             &KafkaOutputOptions::encode, &EncodeOptions::registry));
+  Append(keys, OutputClusterKeys());
   return keys;
 }
 

@@ -192,7 +192,7 @@ std::vector<Key> RetryKeys() {
              .by_commas = true}),
       dead("", Chosen(kDeadLetter, [](PipelineOptions& o) { o.dead_letter.emplace(); }),
            "Where records go that cannot be processed: untouched, with headers that say why."),
-      dead("topic", &DeadLetterOptions::topic, "Topic of the same cluster; none of `kafka.topics`.",
+      dead("topic", &DeadLetterOptions::topic, "Topic; on the same cluster none of `kafka.topics`.",
            {.check = CheckTopic, .required = true, .basic = true}),
       dead("max_consecutive", &DeadLetterOptions::max_consecutive,
            "Records in a row that become dead letters while none takes effect. Then the others "
@@ -244,6 +244,7 @@ std::vector<Key> HandlerKeys() {
                   "A part of the value in its place, `json:/POINTER`: its bytes as they are. With "
                   "`?` at the end it may be missing, which is null.")});
   Append(keys, RetryKeys());
+  Append(keys, LetterClusterKeys());
   return keys;
 }
 

@@ -46,17 +46,21 @@ struct DecodeOptions {
   [[nodiscard]] bool Needed() const { return IsWireFormat(value) || IsWireFormat(key); }
 };
 
-struct KafkaOptions {
+// How a cluster is reached.
+struct ClusterOptions {
   std::vector<std::string> brokers;
-  std::vector<std::string> topics;
-  std::string group;  // default: the pipeline's name
-  StartFrom start_from = StartFrom::kEarliest;
-  Millis commit_interval{1000};
-  bool static_members = false;                   // group.instance.id is the worker's name (KIP-345)
   bool tls = false;                              // without a CA by the system's
   std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
   std::string sasl_mechanism, sasl_username, sasl_password;
   OauthOptions oauth;
+};
+
+struct KafkaOptions : ClusterOptions {
+  std::vector<std::string> topics;
+  std::string group;  // default: the pipeline's name
+  StartFrom start_from = StartFrom::kEarliest;
+  Millis commit_interval{1000};
+  bool static_members = false;  // group.instance.id is the worker's name (KIP-345)
   std::map<std::string, std::string> librdkafka;  // passed through
   DecodeOptions decode;
 };
@@ -89,6 +93,7 @@ struct DeadLetterOptions {
   std::string topic;
   // Records in a row that may be called bad while none takes effect; 0: without a limit.
   std::size_t max_consecutive = kMostInARow;
+  ClusterOptions cluster{};  // that has the topic; no brokers: kafka's
 };
 
 // What a row of effects does to one that is in the table.
@@ -222,7 +227,6 @@ struct HeaderRules {
   std::vector<std::string> dropped;  // kAll: every one
 };
 
-// Records into a topic of the same cluster, in transactions with the offsets.
 // A record that output.kafka makes of a value.
 struct KafkaRecord {
   std::string topic;
@@ -234,6 +238,8 @@ struct KafkaRecord {
   bool operator==(const KafkaRecord&) const = default;
 };
 
+// Records into a topic: of the same cluster in transactions with the offsets; of another one in
+// transactions of their own, and the offsets follow.
 struct KafkaOutputOptions {
   // One record, or `records`: RecordsOf.
   std::string topic;
@@ -245,6 +251,7 @@ struct KafkaOutputOptions {
   Millis linger{100};  // a transaction is closed when its oldest record is this old, or when full
   int max_records = 10'000;
   EncodeOptions encode;
+  ClusterOptions cluster;  // that has the topic; no brokers: kafka's
 };
 
 // What becomes of a value in Kafka, in this order.
@@ -277,7 +284,9 @@ enum class Finality : std::uint8_t {
   kTransaction,  // the Kafka transaction that holds outputs and offsets
 };
 inline Finality FinalityOf(const OutputOptions& output) {
-  if (std::holds_alternative<KafkaOutputOptions>(output)) return Finality::kTransaction;
+  if (const auto* kafka = std::get_if<KafkaOutputOptions>(&output)) {
+    return kafka->cluster.brokers.empty() ? Finality::kTransaction : Finality::kWrite;
+  }
   if (std::holds_alternative<FileOptions>(output) || std::holds_alternative<StdoutOptions>(output))
     return Finality::kWrite;
   return Finality::kLedger;
@@ -327,6 +336,36 @@ struct PipelineOptions {
     return dead_letter ? dead_letter->max_consecutive : kMostInARow;
   }
 };
+
+// What the clients of a cluster work by. Another one's do not get what kafka.librdkafka says of TLS
+// and login: that is kafka's own.
+inline KafkaOptions ReachedAt(const ClusterOptions& cluster, KafkaOptions kafka) {
+  if (cluster.brokers.empty()) return kafka;
+  static_cast<ClusterOptions&>(kafka) = cluster;
+  std::erase_if(kafka.librdkafka, [](const auto& setting) {
+    constexpr std::string_view kOwn[] = {"security.", "ssl.", "enable.ssl.", "sasl."};
+    return std::ranges::any_of(
+        kOwn, [&](std::string_view prefix) { return setting.first.starts_with(prefix); });
+  });
+  return kafka;
+}
+
+// Of output.kafka's topic, and of the dead letters'.
+inline KafkaOptions OutputCluster(const PipelineOptions& options) {
+  const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output);
+  return ReachedAt(kafka == nullptr ? ClusterOptions() : kafka->cluster, options.kafka);
+}
+inline KafkaOptions LetterCluster(const PipelineOptions& options) {
+  return ReachedAt(options.dead_letter ? options.dead_letter->cluster : ClusterOptions(),
+                   options.kafka);
+}
+
+// Dead letters go into the Kafka transaction that holds the offsets; else each is published, and
+// acknowledged before the offset passes it.
+inline bool LettersInTransaction(const PipelineOptions& options) {
+  return options.dead_letter && options.dead_letter->cluster.brokers.empty() &&
+         FinalityOf(options.output) == Finality::kTransaction;
+}
 
 // Whether the output writes fencing tokens, which come in order by the lock alone.
 inline bool WritesTokens(const OutputOptions& output) {
