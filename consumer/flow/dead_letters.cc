@@ -110,12 +110,13 @@ bool Flow::KeepsItsTurn(InFlight& in, Now now) {
   return false;
 }
 
-// A Kafka output takes it into its transaction. Otherwise the ledger is asked once more whether the
-// effect is there after all, and then it is published. Not after a conflict, whose row was read.
+// A Kafka transaction on its cluster takes it up. Otherwise the ledger is asked once more whether
+// the effect is there after all, and then it is published. Not after a conflict, whose row was
+// read.
 void Flow::StartDeadLetter(InFlight& in, Now now) {
   ++in.ticket;
   if (in.letter_out) return JoinWrites(in);
-  if (options_.finality == Finality::kTransaction) {
+  if (LettersInTransaction()) {
     if (!MayGoOut(in)) return Withhold(in, now);
     return JoinWrites(in);
   }
@@ -140,9 +141,9 @@ void Flow::Publish(InFlight& in, Now now) {
   actions_.dead_letters.push_back(std::move(letter));
 }
 
-// (A Kafka transaction moves the offset past it by itself.)
+// (A Kafka transaction that holds it moves the offset past it by itself.)
 bool Flow::PassesOffset(const InFlight& in) const {
-  return in.assignment->Oldest() == &in || options_.finality == Finality::kTransaction ||
+  return in.assignment->Oldest() == &in || LettersInTransaction() ||
          Planted("dead_letters_out_of_order");
 }
 

@@ -153,7 +153,7 @@ Instant Flow::NextTime() const {
       {commit_at_, report_at_, withheld_again_at_, calls_.NextTime(), backpressure_.NextTime()});
   if (drain_) next = std::min(next, drain_->deadline);
   if (!timers_.empty()) next = std::min(next, timers_.top().at);
-  if (options_.finality == Finality::kTransaction && !ready_.empty() && writes_out_ == 0) {
+  if (options_.linger > Millis(0) && !ready_.empty() && writes_out_ == 0) {
     next = std::min(next, ready_.front().at + options_.linger);
   }
   return next;

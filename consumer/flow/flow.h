@@ -200,6 +200,9 @@ class Flow : private RecordLocks::User {
   void SkipDone(InFlight& record, Now now);
   bool KeepsItsTurn(InFlight& record, Now now);
   void StartDeadLetter(InFlight& record, Now now);
+  [[nodiscard]] bool LettersInTransaction() const {
+    return options_.finality == Finality::kTransaction && !options_.letters_apart;
+  }
   [[nodiscard]] bool PassesOffset(const InFlight& record) const;
   bool MayGoOut(InFlight& record);
   void Withhold(InFlight& record, Now now);

@@ -15,6 +15,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   flow.tuning = TuningOf(options);
   flow.handler_timeout = options.processing.timeout;
   flow.dead_letters = options.dead_letter.has_value();
+  flow.letters_apart = !LettersInTransaction(options);
   flow.max_consecutive = options.max_consecutive();
   flow.stall_after = options.processing.stall_after;
   flow.max_in_flight = static_cast<std::size_t>(options.processing.max_in_flight);

@@ -27,10 +27,11 @@ struct FlowOptions {
   std::vector<RequiredPart> required;  // before a handler that may have effects is called
   Tuning tuning;
   Millis handler_timeout{5000};
-  bool served = false;                        // the handler's service has done a record before
-  bool dead_letters = false;                  // there is a topic for them
-  std::size_t max_consecutive = kMostInARow;  // bad ones, while nothing takes effect; 0: any
-  std::size_t max_in_flight = 4096;           // unfinished records
+  bool served = false;         // the handler's service has done a record before
+  bool dead_letters = false;   // there is a topic for them
+  bool letters_apart = false;  // with a Kafka transaction: they are published, and not in it
+  std::size_t max_consecutive = kMostInARow;        // bad ones, while nothing takes effect; 0: any
+  std::size_t max_in_flight = 4096;                 // unfinished records
   std::uint64_t max_in_flight_bytes = 64ull << 20;  // held by them: records, values, dead letters
   std::size_t max_finished_behind = 100'000;        // an unfinished record, in one partition
   Millis hold_after{500};  // a partition that holds more than its share for so long is paused

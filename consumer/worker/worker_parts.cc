@@ -128,9 +128,9 @@ std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::st
     return MakeSqliteOutput(*sqlite, options.name, worker, terms);
   }
   if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
-    return MakeKafkaOutput(options.kafka, *kafka,
-                           options.dead_letter ? options.dead_letter->topic : "", options.name,
-                           worker, std::move(group_metadata), OutputJq());
+    return MakeKafkaOutput(OutputCluster(options), *kafka,
+                           LettersInTransaction(options) ? options.dead_letter->topic : "",
+                           options.name, worker, std::move(group_metadata), OutputJq());
   }
   if (const auto* file = std::get_if<FileOptions>(&options.output)) {
     return MakeFileOutput(*file, worker);
@@ -215,9 +215,10 @@ std::unique_ptr<DeadLetterPublisher> MakeDeadLetterPublisher(const PipelineOptio
                                                              ConsumerObserver* observer,
                                                              DeadLetterPublisher::Outcome outcome,
                                                              DeadLetterPublisher::State state) {
-  if (!options.dead_letter || FinalityOf(options.output) == Finality::kTransaction) return nullptr;
-  return std::make_unique<DeadLetterPublisher>(options.kafka, *options.dead_letter, options.name,
-                                               observer, std::move(outcome), std::move(state));
+  if (!options.dead_letter || LettersInTransaction(options)) return nullptr;
+  return std::make_unique<DeadLetterPublisher>(LetterCluster(options), *options.dead_letter,
+                                               options.name, observer, std::move(outcome),
+                                               std::move(state));
 }
 
 std::unique_ptr<HandlerRunner> MakeHandlerRunner(const HandlerOptions& options,

@@ -257,9 +257,14 @@ KafkaOutput::Outcomes KafkaOutput::EndByCommit(const WriteRequest& request) {
 }
 
 // A new producer's start has ended what the lost one left open, and a transaction moves the group's
-// offsets or nothing. Whoever else has moved them took the partition over.
+// offsets or nothing. Whoever else has moved them took the partition over. Where it holds none, its
+// records are written again.
 KafkaOutput::Outcomes KafkaOutput::ResolveByOffsets(const WriteRequest& request) {
   if (auto prepared = Prepare(); !prepared) return tl::unexpected(prepared.error());
+  if (request.offsets.empty() && !Planted("unknown_commit_counts")) {
+    pending_ = Pending::kNothing;
+    return NotWritten(request, "nothing tells what became of the transaction");
+  }
   const auto reader = TopicReader::Make(kafka_);
   if (!reader) return tl::unexpected(OutputError{.error = reader.error()});
   std::vector<TopicPartition> partitions;

@@ -20,6 +20,10 @@
 // A batch of records that the broker refuses does not say which record is to blame: the request
 // goes once more (retry_at_once), each record a batch of its own.
 //
+// On another cluster than the group's (output.kafka.brokers) requests have no offsets: those are
+// committed to the group after the answer, in the order of each partition, so nothing is lost. A
+// worker that ends in between, or a commit whose outcome is not known, writes records twice.
+//
 // After Interrupt every call ends within about 200 ms (sending offsets: 5 s), and fails where it
 // would have to wait. It is for the end of the worker. An open transaction is aborted when the
 // output is destroyed, where that takes no longer than half a second.
