@@ -62,6 +62,15 @@ std::string MatchedBy(const std::string& pattern) {
   return "";
 }
 
+// There is one cluster: a topic of another one gives way to its namesake.
+void UseTopic(ClusterOptions& cluster, std::string& topic, std::string_view key,
+              const KafkaOptions& kafka, std::vector<std::string>& notes) {
+  cluster = {};
+  if (std::ranges::find(kafka.topics, topic) == kafka.topics.end()) return;
+  topic += "-elsewhere";
+  notes.push_back(fmt::format("{}: it is {} here, where one cluster has all topics", key, topic));
+}
+
 void UseLockNode(LockSection& lock, const DevPlaces& places) {
   lock.redis = {.nodes = {places.lock_node}};
 }
@@ -135,6 +144,12 @@ DevPipeline ForDev(PipelineOptions file, const DevPlaces& places) {
   UseKafka(options.kafka, places, dev.notes);
   UseLockNode(options.lock, places);
   UseOutput(options.output, places, dev.notes);
+  if (auto* to = std::get_if<KafkaOutputOptions>(&options.output)) {
+    UseTopic(to->cluster, to->topic, "output.kafka.topic", options.kafka, dev.notes);
+  }
+  if (auto& letters = options.dead_letter) {
+    UseTopic(letters->cluster, letters->topic, "dead_letter.topic", options.kafka, dev.notes);
+  }
   if (std::holds_alternative<HttpHandlerOptions>(options.handler.kind)) {
     dev.notes.emplace_back("handler.http: its url is called, as in the file");
   }
@@ -161,7 +176,9 @@ std::vector<LocalServers::Topic> TopicsOf(const PipelineOptions& options) {
 
 bool IsReplaced(std::string_view key, bool keep_output) {
   if (StartsWithAny(key, {"kafka.brokers", "kafka.tls", "kafka.sasl", "kafka.decode.registry",
-                          "output.kafka.encode.", "lock.redis", "observe."})) {
+                          "output.kafka.encode.", "output.kafka.brokers", "output.kafka.tls",
+                          "output.kafka.sasl", "dead_letter.brokers", "dead_letter.tls",
+                          "dead_letter.sasl", "lock.redis", "observe."})) {
     return true;
   }
   if (keep_output || !key.starts_with("output.")) return false;

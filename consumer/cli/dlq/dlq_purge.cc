@@ -134,9 +134,9 @@ int Purge(const PipelineOptions& options, LetterTopic& topic, const LetterReques
     if (share.letters > 0) records.push_back({where, share.end});
   }
   if (request.execute && letters > 0) {
-    const auto deleted = consumer::KafkaAdmin::Make(options.kafka).and_then([&](const auto& admin) {
-      return admin->DeleteRecords(records, kDeleteLimit);
-    });
+    const auto admin = consumer::KafkaAdmin::Make(LetterCluster(options));
+    const auto deleted = admin.and_then(
+        [&](const auto& made) { return made->DeleteRecords(records, kDeleteLimit); });
     if (!deleted) {
       std::fflush(stdout);
       return ExitFailed(deleted.error());

@@ -38,7 +38,7 @@ std::string LettersSeen::LeftOut() const {
 
 tl::expected<LetterTopic, Error> LetterTopic::Open(const consumer::PipelineOptions& options,
                                                    Millis limit) {
-  auto reader = TopicReader::Make(options.kafka);
+  auto reader = TopicReader::Make(LetterCluster(options));
   if (!reader) return tl::unexpected(reader.error());
   auto ranges = (*reader)->Ranges(options.dead_letter->topic, limit);
   if (!ranges) {

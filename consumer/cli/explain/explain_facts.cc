@@ -70,7 +70,8 @@ consumer::EffectShapes TakenBy(const consumer::OutputOptions& output) {
 // Why the columns refuse the record, as far as no database is needed to tell. Of a null value
 // on_null_value decides; of what http or exec answers, only what they do not make is known.
 std::string WhyNoRow(const PipelineOptions& options, const consumer::WriteItem& item) {
-  if (options.handler.outside() || FinalityOf(options.output) == consumer::Finality::kTransaction) {
+  if (options.handler.outside() ||
+      std::holds_alternative<consumer::KafkaOutputOptions>(options.output)) {
     consumer::Evaluator evaluator;
     return MissingPart(consumer::RequiredPartsOf(options.output, options.handler),
                        {.record = item.record, .where = item.where, .origin = item.origin},
@@ -130,6 +131,13 @@ class Gatherer {
   }
 
  private:
+  // Brokers that were away once are not waited for again.
+  [[nodiscard]] bool OneCluster() const {
+    return !options_.dead_letter || options_.dead_letter->cluster.brokers.empty();
+  }
+  [[nodiscard]] bool LettersAreAway() const {
+    return OneCluster() && facts_.letters && !*facts_.letters && Away(facts_.letters->error());
+  }
   void FailKafka(const Error& error) {
     facts_.range = tl::unexpected(error);
     facts_.committed = tl::unexpected(error);
@@ -137,8 +145,8 @@ class Gatherer {
   }
 
   tl::expected<void, Error> AskKafka(const Position& position) {
-    // Asked by id, the dead letters came first: brokers that were away are not waited for again.
-    if (facts_.letters && !*facts_.letters && Away(facts_.letters->error())) {
+    // Asked by id, the dead letters came first.
+    if (LettersAreAway()) {
       FailKafka(facts_.letters->error());
       return {};
     }
@@ -321,7 +329,7 @@ class Gatherer {
   }
 
   Told<std::vector<StoredLetter>> AskLetters() {
-    if (facts_.range && !*facts_.range && Away(facts_.range->error())) {
+    if (OneCluster() && facts_.range && !*facts_.range && Away(facts_.range->error())) {
       return tl::unexpected(facts_.range->error());
     }
     auto topic = LetterTopic::Open(options_, kPartLimit);
@@ -363,7 +371,7 @@ class Gatherer {
 
   // Among those that fail, and the next one of each partition.
   std::optional<Position> FindInGroup() {
-    if (facts_.letters && !*facts_.letters && Away(facts_.letters->error())) return std::nullopt;
+    if (LettersAreAway()) return std::nullopt;
     const auto end = BootClock::now() + kSearchLimit;
     auto reader = TopicReader::Make(options_.kafka);
     if (!reader) return std::nullopt;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <future>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -66,27 +67,50 @@ std::optional<std::vector<PartitionRange>> LintTopic(OnlineLint& lint, TopicRead
   return *ranges;
 }
 
+// To be asked, once its brokers have answered.
+struct Cluster {
+  std::string id;
+  std::unique_ptr<TopicReader> reader;
+  std::unique_ptr<consumer::KafkaAdmin> admin;
+};
+
+// `section`: of the file, that says how it is reached.
+std::optional<Cluster> Reach(OnlineLint& lint, const consumer::KafkaOptions& kafka,
+                             std::string_view section) {
+  const auto fail = [&](std::string_view key, const fencepost::Error& error) {
+    lint.Error(key, error.Line());
+    return std::nullopt;
+  };
+  auto reader = TopicReader::Make(kafka);
+  if (!reader) return fail(section, reader.error());
+  auto id = (*reader)->ClusterId(lint.limit);
+  if (!id) return fail(fmt::format("{}.brokers", section), id.error());
+  auto admin = consumer::KafkaAdmin::Make(kafka);
+  if (!admin) return fail(section, admin.error());
+  return Cluster{std::move(*id), std::move(*reader), std::move(*admin)};
+}
+
 // A topic that is written to: whether it is there (the right to write shows only when something is
 // written), and what becomes of the records' times and keys in it, which an output has from the
 // topics that are read. A role that may not describe settings does not learn that.
 struct TargetLint {
   OnlineLint& lint;
-  TopicReader& reader;
-  consumer::KafkaAdmin& admin;
-  std::string_view key;  // of the file
+  const Cluster& at;      // that has it
+  const Cluster& source;  // of `sources`
+  std::string_view key;   // of the file
   const std::string& topic;
   const std::vector<std::string>& sources;  // that are read
   bool letters = false;
   consumer::TopicRules to{};
 
   void Check() {
-    if (const auto ranges = reader.Ranges(topic, lint.limit); !ranges) {
+    if (const auto ranges = at.reader->Ranges(topic, lint.limit); !ranges) {
       const bool missing = ranges.error().code == "unknown_topic";
       return lint.Error(
           key, missing ? fmt::format("topic '{}' does not exist; create it, workers do not", topic)
                        : Text(fmt::format("topic '{}'", topic), ranges.error()));
     }
-    const auto rules = admin.RulesOf(topic, lint.limit);
+    const auto rules = at.admin->RulesOf(topic, lint.limit);
     if (!rules) return;
     to = *rules;
     if (letters) {
@@ -98,8 +122,8 @@ struct TargetLint {
       }
       return;
     }
-    for (const std::string& source : sources) {
-      if (CheckAgainst(source)) return;
+    for (const std::string& name : sources) {
+      if (CheckAgainst(name)) return;
     }
   }
 
@@ -121,9 +145,9 @@ struct TargetLint {
   }
 
   // False: nothing to be told of the records of this one.
-  bool CheckAgainst(const std::string& source) {
-    const auto from = admin.RulesOf(source, lint.limit);
-    const auto ranges = reader.Ranges(source, lint.limit);
+  bool CheckAgainst(const std::string& name) {
+    const auto from = source.admin->RulesOf(name, lint.limit);
+    const auto ranges = source.reader->Ranges(name, lint.limit);
     if (!from || !ranges) return false;
     const auto less = [](const auto& bound, const auto& than) {
       return bound && (!than || *bound < *than);
@@ -141,7 +165,7 @@ struct TargetLint {
       Tell(
           fmt::format("is compacted (cleanup.policy) and takes no record without a key, as those "
                       "of topic '{}' are: give output.kafka.key",
-                      source));
+                      name));
     }
     return deleted || refused || early || keyless;
   }
@@ -157,8 +181,9 @@ struct TargetLint {
   }
   bool Older(const std::vector<PartitionRange>& ranges, consumer::Millis than) {
     const auto now = locking::ReadClocks().wall.time_since_epoch();
-    const auto all = reader.Since(ranges, consumer::Millis(0), lint.limit);
-    const auto young = reader.Since(ranges, std::max(now - than, consumer::Millis(0)), lint.limit);
+    const auto all = source.reader->Since(ranges, consumer::Millis(0), lint.limit);
+    const auto young =
+        source.reader->Since(ranges, std::max(now - than, consumer::Millis(0)), lint.limit);
     if (!all || !young) return false;
     for (std::size_t i = 0; i < all->size(); ++i) {
       if ((*young)[i].first > (*all)[i].first) return true;
@@ -169,7 +194,7 @@ struct TargetLint {
   bool Keyless(const std::vector<PartitionRange>& ranges) {
     for (const PartitionRange& range : ranges) {
       if (range.end <= range.first) continue;
-      const auto read = reader.ReadOne(range.where, range.end - 1, lint.limit);
+      const auto read = source.reader->ReadOne(range.where, range.end - 1, lint.limit);
       if (read && *read) return !(*read)->record.key;
     }
     return false;
@@ -218,19 +243,37 @@ std::vector<std::string> TopicsOf(OnlineLint& lint, consumer::KafkaAdmin& admin)
   return topics;
 }
 
+// `cluster`: of `section`, by the file; `reached`: what its clients work by.
+void LintTargets(OnlineLint& lint, const Cluster& source, const std::vector<std::string>& topics,
+                 std::string_view section, std::string_view name,
+                 const std::vector<std::string>& targets, const consumer::ClusterOptions& cluster,
+                 const consumer::KafkaOptions& reached) {
+  std::optional<Cluster> other;
+  if (!cluster.brokers.empty()) {
+    other = Reach(lint, reached, section);
+    if (!other) return;
+    const std::string key = fmt::format("{}.brokers", section);
+    if (other->id == source.id) {
+      return lint.Error(
+          key, fmt::format("{} are the same cluster as kafka.brokers: leave them out", key));
+    }
+  }
+  const std::string key = fmt::format("{}.{}", section, name);
+  for (const std::string& topic : targets) {
+    TargetLint{lint, other ? *other : source, source, key, topic, topics, section == "dead_letter"}
+        .Check();
+  }
+}
+
 // Brokers, login, topics, group, dead letters.
 void LintBrokers(OnlineLint& lint) {
-  const consumer::KafkaOptions& kafka = lint.options().kafka;
-  const auto made = TopicReader::Make(kafka);
-  if (!made) return lint.Error("kafka", made.error().Line());
-  TopicReader& reader = **made;
-  if (const auto id = reader.ClusterId(lint.limit); !id) {
-    return lint.Error("kafka.brokers", id.error().Line());
-  }
-  const auto admin = consumer::KafkaAdmin::Make(kafka);
-  if (!admin) return lint.Error("kafka", admin.error().Line());
+  const consumer::PipelineOptions& options = lint.options();
+  const consumer::KafkaOptions& kafka = options.kafka;
+  const auto cluster = Reach(lint, kafka, "kafka");
+  if (!cluster) return;
+  TopicReader& reader = *cluster->reader;
   std::optional<consumer::TopicPartition> any;
-  const std::vector<std::string> topics = TopicsOf(lint, **admin);
+  const std::vector<std::string> topics = TopicsOf(lint, *cluster->admin);
   for (const std::string& topic : topics) {
     const auto ranges = LintTopic(lint, reader, topic);
     if (ranges && !ranges->empty()) any = ranges->front().where;
@@ -241,17 +284,14 @@ void LintBrokers(OnlineLint& lint) {
       lint.Error("kafka.group", Text(fmt::format("group '{}'", kafka.group), committed.error()));
     }
   }
-  LintGroup(lint, **admin);
-  if (const auto& letters = lint.options().dead_letter) {
-    TargetLint{lint, reader, **admin, "dead_letter.topic", letters->topic, topics, true}.Check();
+  LintGroup(lint, *cluster->admin);
+  if (const auto& letters = options.dead_letter) {
+    LintTargets(lint, *cluster, topics, "dead_letter", "topic", {letters->topic}, letters->cluster,
+                LetterCluster(options));
   }
-  if (const auto* to = std::get_if<consumer::KafkaOutputOptions>(&lint.options().output)) {
-    const bool one = to->records.empty();
-    for (const std::string& topic : consumer::TopicsOf(*to)) {
-      TargetLint{lint,  reader, **admin, one ? "output.kafka.topic" : "output.kafka.records",
-                 topic, topics}
-          .Check();
-    }
+  if (const auto* to = std::get_if<consumer::KafkaOutputOptions>(&options.output)) {
+    LintTargets(lint, *cluster, topics, "output.kafka", to->records.empty() ? "topic" : "records",
+                consumer::TopicsOf(*to), to->cluster, OutputCluster(options));
   }
 }
 
