@@ -63,12 +63,14 @@ std::string MatchedBy(const std::string& pattern) {
 }
 
 // There is one cluster: a topic of another one gives way to its namesake.
-void UseTopic(ClusterOptions& cluster, std::string& topic, std::string_view key,
-              const KafkaOptions& kafka, std::vector<std::string>& notes) {
+void UseTopic(ClusterOptions& cluster, std::string& topic, std::string_view section,
+              std::string_view end, DevPipeline& dev) {
   cluster = {};
-  if (std::ranges::find(kafka.topics, topic) == kafka.topics.end()) return;
-  topic += "-elsewhere";
-  notes.push_back(fmt::format("{}: it is {} here, where one cluster has all topics", key, topic));
+  const auto& read = dev.options.kafka.topics;
+  if (std::ranges::find(read, topic) == read.end()) return;
+  while (std::ranges::find(read, topic) != read.end()) topic += end;
+  dev.notes.push_back(
+      fmt::format("{}.topic: it is {} here, where one cluster has all topics", section, topic));
 }
 
 void UseLockNode(LockSection& lock, const DevPlaces& places) {
@@ -145,10 +147,10 @@ DevPipeline ForDev(PipelineOptions file, const DevPlaces& places) {
   UseLockNode(options.lock, places);
   UseOutput(options.output, places, dev.notes);
   if (auto* to = std::get_if<KafkaOutputOptions>(&options.output)) {
-    UseTopic(to->cluster, to->topic, "output.kafka.topic", options.kafka, dev.notes);
+    UseTopic(to->cluster, to->topic, "output.kafka", ".out", dev);
   }
   if (auto& letters = options.dead_letter) {
-    UseTopic(letters->cluster, letters->topic, "dead_letter.topic", options.kafka, dev.notes);
+    UseTopic(letters->cluster, letters->topic, "dead_letter", ".dead", dev);
   }
   if (std::holds_alternative<HttpHandlerOptions>(options.handler.kind)) {
     dev.notes.emplace_back("handler.http: its url is called, as in the file");

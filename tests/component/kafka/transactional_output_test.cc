@@ -186,5 +186,14 @@ TEST_F(KafkaOutputOnMock, TakesACommitForDoneOnlyOnceItIsAnswered) {  // 16
   EXPECT_TRUE(outcomes.error().fatal) << outcomes.error().error.Line();
 }
 
+TEST_F(KafkaOutputOnMock, WritesAgainWhereNoOffsetsTellWhatBecameOfACommit) {
+  Add("a");
+  request.offsets.clear();  // they are on another cluster
+  ASSERT_THAT(Write(), Each(kCommitted));
+  FailRequests(*cluster, kEndTxnRequest, RD_KAFKA_RESP_ERR_INVALID_TXN_STATE, 1);
+  EXPECT_THAT(Write(), ElementsAre(kNotWritten));
+  EXPECT_THAT(Write(), ElementsAre(kCommitted));
+}
+
 }  // namespace
 }  // namespace fencepost::consumer

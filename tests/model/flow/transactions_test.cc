@@ -232,6 +232,66 @@ TEST_F(Transaction, TakesARecordWithoutAnIdAsADeadLetterInItsPlace) {
   EXPECT_EQ(worker.Offsets(), "0:3");
 }
 
+// --- another cluster -----------------------------------------------------------------------------
+
+FlowOptions LettersApart() {
+  FlowOptions options = Transactions();
+  options.letters_apart = true;
+  return options;
+}
+using TransactionWithoutLetters = WorkerWith<LettersApart>;
+
+TEST_F(TransactionWithoutLetters, MovesPastADeadLetterOnceItIsAcknowledged) {
+  worker.Deliver(0, {"a", "", "b"});
+  worker.Wait(kLinger);
+  ASSERT_EQ(worker.Writes(), "a");
+  EXPECT_EQ(worker.Offsets(), "0:1");
+  worker.Write();
+  worker.Wait(kLinger * 2);
+  EXPECT_EQ(worker.Letters(), ":bad_record");
+  EXPECT_EQ(worker.Writes(), "") << "nothing passes it";
+  EXPECT_EQ(worker.Watermark(0), 1);
+  ASSERT_TRUE(worker.Acknowledge());
+  worker.Wait(kLinger);
+  ASSERT_EQ(worker.Writes(), "b");
+  EXPECT_EQ(worker.Offsets(), "0:3");
+  EXPECT_EQ(worker.writes[0]->request.items[0].dead_letter, nullptr);
+}
+
+TEST_F(TransactionWithoutLetters, OfADrainMovesPastALetterThatWasAcknowledged) {
+  worker.Deliver(0, {""});
+  ASSERT_EQ(worker.Letters(), ":bad_record");
+  worker.Revoke(0);
+  EXPECT_FALSE(worker.drained);
+  worker.Acknowledge();
+  ASSERT_EQ(worker.writes.size(), 1u);
+  EXPECT_TRUE(worker.writes[0]->request.items.empty());
+  EXPECT_EQ(worker.Offsets(), "0:1");
+  EXPECT_FALSE(worker.drained);
+  worker.Write();
+  EXPECT_TRUE(worker.drained);
+}
+
+FlowOptions Elsewhere() {
+  FlowOptions options = Transactions();
+  options.finality = Finality::kWrite;
+  return options;
+}
+using TransactionElsewhere = WorkerWith<Elsewhere>;
+
+TEST_F(TransactionElsewhere, LingersTooAndTheOffsetFollows) {
+  worker.Deliver(0, {"a"});
+  worker.Wait(kLinger / 2);
+  EXPECT_EQ(worker.Writes(), "");
+  worker.Wait(kLinger / 2);
+  ASSERT_EQ(worker.Writes(), "a");
+  EXPECT_TRUE(worker.writes[0]->request.offsets.empty());
+  EXPECT_TRUE(worker.Commits().empty()) << "it is not answered";
+  worker.Write();
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.Commits().size(), 1u);
+}
+
 TEST_F(Transaction, ThatOutlivesItsAssignmentChangesNothing) {
   worker.Deliver(0, {"a"});
   worker.Wait(kLinger);

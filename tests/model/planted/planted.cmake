@@ -236,6 +236,8 @@ caught_by(transaction_without_its_bad_record component/kafka
   KafkaOutputOnMock.WritesNothingOfATransactionWithARecordThatIsBad)
 caught_by(unanswered_commit_counts component/kafka
   KafkaOutputOnMock.TakesACommitForDoneOnlyOnceItIsAnswered)
+caught_by(unknown_commit_counts component/kafka
+  KafkaOutputOnMock.WritesAgainWhereNoOffsetsTellWhatBecameOfACommit)
 caught_by(refused_letter_counts component/kafka DeadLetters.ArePublishedOnceTheBrokerHasTakenThem)
 caught_by(letter_keeps_its_former_headers component/kafka
   DeadLetters.SayWhereTheyComeFromNowAndNotWhereAnEarlierOneDid)

@@ -136,11 +136,25 @@ TEST(DevOptions, SayWhatIsNotAsInTheFile) {
               HasSubstr("statement does not run"));
 }
 
+TEST(DevOptions, HaveOneClusterAndItsOwnTopicsThereForThoseOfAnother) {
+  std::string text = With("", "{kafka: {topic: orders, brokers: [b:1]}}");
+  text.replace(text.find("exactly-once"), 12, "at-least-once");
+  text.replace(text.find("on_bad_record: stop"), 19,
+               "dead_letter: {topic: orders, brokers: [c:1], tls: {}}");
+  const auto dev = Dev(text);
+  EXPECT_THAT(OutputCluster(dev.options).brokers, ElementsAre("127.0.0.1:1"));
+  EXPECT_THAT(LetterCluster(dev.options).brokers, ElementsAre("127.0.0.1:1"));
+  EXPECT_EQ(OutputText(dev.options.output), "topic orders.out");
+  EXPECT_EQ(dev.options.dead_letter->topic, "orders.dead");
+  EXPECT_THAT(dev.notes, ::testing::Contains(HasSubstr("dead_letter.topic: it is orders.dead")));
+}
+
 TEST(DevOptions, NeedNoVariableOfWhatIsReplaced) {
   for (const char* key :
        {"kafka.brokers", "kafka.sasl.password", "kafka.sasl.oauth.client_secret", "kafka.tls.ca",
         "kafka.decode.registry.password", "lock.redis.nodes", "lock.redis.password",
-        "output.kafka.encode.registry.url", "observe.control_token"}) {
+        "output.kafka.encode.registry.url", "output.kafka.brokers", "dead_letter.sasl.password",
+        "observe.control_token"}) {
     EXPECT_TRUE(IsReplaced(key, true)) << key;
     EXPECT_TRUE(IsReplaced(key, false)) << key;
   }

@@ -172,6 +172,10 @@ TEST(Advice, NamesLoginsThatCrossANetworkWithoutTls) {
   EXPECT_THAT(kafka("[k:9092]", ", tls: {}"), IsEmpty());
   EXPECT_THAT(kafka("[\"SASL_SSL://k:9092\"]", ""), IsEmpty());
   EXPECT_THAT(kafka("[localhost:9092, 127.0.0.1:9093]", ""), IsEmpty());
+  EXPECT_THAT(AdviceOf(Pipeline(kThree, std::string(kStop) +
+                                            "output: {kafka: {topic: t, brokers: [b:1], sasl: "
+                                            "{mechanism: PLAIN, username: u, password: p}}}\n")),
+              ElementsAre(HasSubstr("output.kafka.sasl without output.kafka.tls")));
   const auto mysql = [](const std::string& host, const std::string& more) {
     return AdviceOf(Pipeline(
         kThree, std::string(kStop) + "record_id: position\noutput: {mysql: {host: \"" + host +

@@ -80,6 +80,36 @@ TEST(Load, ReadsTheProtocolsOfBrokersAsWhatTheySay) {
   EXPECT_TRUE(tls("[a:1]", "\n  tls: {}"));
 }
 
+TEST(Load, ReadsTheClustersOfOutputsBesideKafkas) {
+  std::string text = kPipeline;
+  text.replace(text.find("output:"), std::string::npos, R"(guarantee: at-least-once
+output:
+  kafka:
+    topic: orders
+    brokers: SASL_SSL://b:1,SASL_SSL://c:2
+    sasl: {mechanism: PLAIN, username: u, password: "${SECRET}"}
+dead_letter: {topic: orders, brokers: [d:1], tls: {ca: /ca.pem}}
+)");
+  const std::string begin = "  start_from: earliest\n";
+  text.insert(text.find(begin), "  librdkafka: {ssl.ca.location: /own.pem, linger.ms: \"50\"}\n");
+  const consumer::PipelineOptions o = Loaded(text);
+  EXPECT_EQ(FinalityOf(o.output), consumer::Finality::kWrite);
+  EXPECT_FALSE(LettersInTransaction(o));
+  EXPECT_THAT(o.kafka.brokers, ElementsAre("127.0.0.1:9092"));
+  EXPECT_FALSE(o.kafka.tls);
+  const consumer::KafkaOptions output = OutputCluster(o);
+  EXPECT_THAT(output.brokers, ElementsAre("b:1", "c:2"));
+  EXPECT_TRUE(output.tls);
+  EXPECT_EQ(output.sasl_password, "hunter2");
+  EXPECT_THAT(output.librdkafka, ElementsAre(::testing::Pair("linger.ms", "50")))
+      << "what it says of TLS is kafka's";
+  const consumer::KafkaOptions letters = LetterCluster(o);
+  EXPECT_THAT(letters.brokers, ElementsAre("d:1"));
+  EXPECT_EQ(letters.tls_ca, "/ca.pem");
+  EXPECT_EQ(letters.sasl_mechanism, "") << "the login is the output's";
+  EXPECT_THAT(o.shown, ::testing::Contains(std::pair("output.kafka.sasl.password", "(not shown)")));
+}
+
 // The other defaults are those of the options, as REFERENCE.md shows them.
 TEST(Load, TakesTheExampleAndFillsInWhatFollowsFromOtherKeys) {
   const LoadResult result =
