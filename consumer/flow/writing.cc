@@ -43,8 +43,8 @@ bool Flow::WriteDue(Now now) const {
   if (ready_.empty()) return transaction && offsets_due_ && writes_out_ == 0;
   if (ready_.size() >= options_.write_batch) return writes_out_ < options_.writes_out;
   if (writes_out_ > 0) return false;
-  return drain_ || !taking_ || paused_ || backpressure_.Room() == 0 ||
-         now.boot - ready_.front().at >= options_.linger;
+  return options_.linger == Millis(0) || drain_ || !taking_ || paused_ ||
+         backpressure_.Room() == 0 || now.boot - ready_.front().at >= options_.linger;
 }
 
 void Flow::SendWrites(Now now) {
