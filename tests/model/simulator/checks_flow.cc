@@ -115,7 +115,7 @@ void Checks::OnBatch(const consumer::WriteRequest& request) {
   for (const consumer::WriteItem& item : request.items) {
     const bool letter = item.dead_letter != nullptr;
     const bool with_letters =
-        world_.plan.flow.finality == Finality::kTransaction ||
+        (world_.plan.flow.finality == Finality::kTransaction && !world_.plan.flow.letters_apart) ||
         (world_.plan.by_position && world_.plan.flow.finality == Finality::kLedger);
     if (letter && !with_letters) {
       world_.Violate("19", fmt::format("{} is dead and written", item.record_id));
@@ -187,7 +187,7 @@ void Checks::Complain(const std::optional<Complaint>& complaint) {
   if (!complaint) return;
   // A wall clock that steps back by more than max_skew may take the tokens along (TokenClock).
   if (complaint->what == "token" && world_.plan.Has(Fault::kWorkerClocks)) return;
-  const bool transactions = history_.promise() == Promise::kOncePerSource;
+  const bool transactions = OnTransactions(history_.promise());
   std::string_view invariant = "17";
   if (complaint->what == "doubled" && transactions) invariant = "20";
   if (complaint->what == "both") invariant = "19";

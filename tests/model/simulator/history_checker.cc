@@ -101,7 +101,7 @@ std::optional<Complaint> HistoryChecker::OnEffect(const Seen& seen, const Sent& 
   if (promise_ == Promise::kOnce && (times > 1 || !MayComeAgain(seen))) {
     return Complain("doubled", "{} took effect again", seen.id);
   }
-  if (promise_ == Promise::kOncePerSource && again) {
+  if (OnTransactions(promise_) && again) {
     return Complain("doubled", "{} is there twice", seen.source);
   }
   const auto letters = letters_.find(seen.source);

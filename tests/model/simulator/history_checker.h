@@ -8,7 +8,7 @@
 //   lost       a record that the group has passed, or that is left, without effect or letter. Where
 //              the output has lost an effect: only if whoever made it said so when it ended. What
 //              was written in the place of a lost end: where nobody needed to notice, nor has
-//   doubled    an id with two effects (kOnce), a source with two (kOncePerSource). One that the
+//   doubled    an id with two effects (kOnce), a source with two (Kafka transactions). One that the
 //              output has pruned may be followed by that of a record that was sent again, or
 //              behind which the group has gone back
 //   forgotten  an effect, pruned before the group had passed its record
@@ -46,7 +46,10 @@ enum class Promise : std::uint8_t {
   kOnce,           // each id takes effect once: a ledger
   kAtLeastOnce,    // marks in the lock nodes: repeats need a reason, which the outside cannot see
   kOncePerSource,  // Kafka transactions
+  kLettersApart,   // the same, but for dead letters, which are on another cluster
 };
+
+constexpr bool OnTransactions(Promise promise) { return promise >= Promise::kOncePerSource; }
 
 struct Complaint {
   std::string_view what;

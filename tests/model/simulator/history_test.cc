@@ -46,7 +46,8 @@ std::string Judge(Promise promise, const std::vector<Sent>& sent, const std::vec
 }
 
 const std::vector<Sent> kTwo{Record(0), Record(1)};
-constexpr auto kAll = {Promise::kOnce, Promise::kAtLeastOnce, Promise::kOncePerSource};
+constexpr auto kAll = {Promise::kOnce, Promise::kAtLeastOnce, Promise::kOncePerSource,
+                       Promise::kLettersApart};
 
 TEST(AHistory, OfWhatWasPromisedIsGood) {
   for (const Promise promise : kAll) {
@@ -111,6 +112,7 @@ TEST(AHistory, WithALetterAndAnEffectOfOneRecordIsWrong) {
     EXPECT_EQ(Judge(promise, kTwo, {Letter(kTwo[0]), Effect(kTwo[0])}), "both");
   }
   EXPECT_EQ(Judge(Promise::kOncePerSource, kTwo, {Letter(kTwo[0], 1), Effect(kTwo[0], 2)}), "both");
+  EXPECT_NE(Judge(Promise::kLettersApart, kTwo, {Letter(kTwo[0], 1), Effect(kTwo[0], 2)}), "both");
 }
 
 Seen Of(Seen::Kind kind, const Sent& sent, int life = 0) {

@@ -187,6 +187,7 @@ void DrawKind(Plan& plan, Random& random, Kind kind) {
   if (random.Chance(500)) flow.on_id_conflict = consumer::OnBad::kDeadLetter;
   plan.without_id = Pick(random, std::array{0, 30, 100});
   plan.refused = Pick(random, std::array{0, 30, 100});
+  flow.letters_apart = kind == kTransactions && plan.refused == 30;
 }
 
 // Where a group's offset has been set by hand, or begins above 0, nothing tells that its log is

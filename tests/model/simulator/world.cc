@@ -27,7 +27,7 @@ Promise PromiseOf(const Plan& plan) {
     case consumer::Finality::kWrite:
       return Promise::kAtLeastOnce;
     case consumer::Finality::kTransaction:
-      return Promise::kOncePerSource;
+      return plan.flow.letters_apart ? Promise::kLettersApart : Promise::kOncePerSource;
   }
   return Promise::kOnce;
 }
