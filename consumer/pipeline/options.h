@@ -370,14 +370,23 @@ inline bool LettersInTransaction(const PipelineOptions& options) {
 // Whether the output writes fencing tokens, which come in order by the lock alone.
 inline bool WritesTokens(const OutputOptions& output) {
   const auto is_token = [](const Selector& s) { return s.kind == Selector::Kind::kToken; };
+  const auto effect = [&](const Effect& e) {
+    return std::ranges::any_of(e.columns, is_token, &Column::selector) ||
+           (e.rules.fence_by && is_token(*e.rules.fence_by)) ||
+           std::ranges::any_of(e.args, is_token);
+  };
+  const auto record = [&](const KafkaRecord& r) { return is_token(r.key) || is_token(r.value); };
   const auto writes = [&](const auto& o) {
-    bool any = false;
-    if constexpr (requires { o.columns; }) {
-      any = std::ranges::any_of(o.columns, is_token, &Column::selector);
+    if constexpr (requires { o.effects; }) {
+      return std::ranges::any_of(EffectsOf(o), effect);
+    } else if constexpr (requires { o.records; }) {
+      return std::ranges::any_of(RecordsOf(o), record) ||
+             std::ranges::any_of(o.headers.set, is_token, &Column::selector);
+    } else if constexpr (requires { o.columns; }) {
+      return std::ranges::any_of(o.columns, is_token, &Column::selector);
+    } else {
+      return false;
     }
-    if constexpr (requires { o.rules; }) any |= o.rules.fence_by && is_token(*o.rules.fence_by);
-    if constexpr (requires { o.args; }) any |= std::ranges::any_of(o.args, is_token);
-    return any;
   };
   return std::visit(writes, output);
 }

@@ -377,6 +377,19 @@ TEST(Output, WithoutALedgerAsksAllLockNodesUnlessPositionsGoToKafka) {
             locking::Contact::kAll);
 }
 
+// A fencing token comes in order by the lock alone, so one that is written needs a quorum.
+TEST(Output, WithATokenNeedsMoreThanOneLockNodeWhereverItIsWritten) {
+  const auto decides = [](const std::string& columns) {
+    return LedgerDecides(
+        With(fmt::format("record_id: position\noutput:\n  sqlite:\n    path: a\n"
+                         "    effects:\n      - {{table: a, columns: {{a: key}}}}\n"
+                         "      - {{table: b, columns: {{b: {}}}}}\n",
+                         columns)));
+  };
+  EXPECT_TRUE(decides("offset"));
+  EXPECT_FALSE(decides("token"));
+}
+
 TEST(Output, OfKafkaTakesAllItsKeys) {
   const auto o = With(R"(
 record_id: position
