@@ -14,7 +14,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 58> kRules{{
+constexpr std::array<Rule, 59> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with { or } quoted."},
