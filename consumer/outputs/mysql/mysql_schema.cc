@@ -207,7 +207,9 @@ TableTerms TermsOf(const MysqlConnection& connection) {
 class MysqlTables final : public TableStore {
  public:
   explicit MysqlTables(MysqlOptions options)
-      : options_(std::move(options)), connection_(options_), catalogue_(connection_, options_) {}
+      : options_(std::move(options)), connection_(options_), catalogue_(connection_, options_) {
+    connection_.LiftLimits();
+  }
   Answer<void> Connect() override {
     if (auto done = connection_.Connect(); !done) {
       return tl::unexpected(ToOutputError(done.error(), connection_.where()));

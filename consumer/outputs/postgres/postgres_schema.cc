@@ -295,7 +295,9 @@ TableTerms TermsOf(const PgConnection& connection) {
 class PgTables final : public TableStore {
  public:
   explicit PgTables(const PostgresOptions& options)
-      : connection_(ConnectionString(options), options.password, "fencepost/tables") {}
+      : connection_(ConnectionString(options), options.password, "fencepost/tables") {
+    connection_.LiftLimits();
+  }
   Answer<void> Connect() override {
     if (auto done = connection_.Connect(); !done) {
       return tl::unexpected(ToOutputError(done.error(), connection_.where()));

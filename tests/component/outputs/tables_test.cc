@@ -191,6 +191,19 @@ TEST_P(TablesTest, GetTheColumnsAndTheKeyThatTheyLack) {
   EXPECT_EQ(Exec("SELECT id, amount, note FROM effects"), "7|NULL|NULL");
 }
 
+// A large table takes longer than the statements of a worker may.
+TEST_P(TablesTest, AreChangedWithoutALimitOfTime) {
+  const Planned planned = Plan(Output(Columns({{"id", "offset"}})));
+  const std::string limited =
+      Is("postgres") ? "DO $$ BEGIN IF current_setting('statement_timeout') <> '0' THEN"
+                       " RAISE 'limited'; END IF; END $$"
+      : Is("mysql")  ? "BEGIN NOT ATOMIC IF @@max_statement_time <> 0 THEN"
+                       " SIGNAL SQLSTATE '45000'; END IF; END"
+                     : "SELECT 1";
+  const auto done = planned.store->Run({limited});
+  EXPECT_TRUE(done.has_value()) << done.error().error.Line();
+}
+
 TEST_P(TablesTest, OfAnotherTypeAreToldAndStay) {
   Exec("CREATE TABLE effects (id bigint, amount integer)");
   RowRules rules;
