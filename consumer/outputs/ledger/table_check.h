@@ -62,6 +62,8 @@ struct TableTerms {
   bool exact_names = false;      // of columns: their case counts
   bool ledger_types = false;     // LedgerColumn::postgres holds
   char quote = '"';              // of names, in the SQL of hints
+  // MySQL: of texts whose every byte counts, blanks at the end too.
+  std::string_view collation{};
 };
 
 std::string Lower(std::string_view text);  // of ASCII

@@ -197,11 +197,13 @@ tl::expected<void, OutputError> CheckDurability(MysqlConnection& connection) {
                   name)));
 }
 
-TableTerms TermsOf(const MysqlConnection& connection) {
+TableTerms TermsOf(const MysqlConnection& connection, const MysqlOptions& options) {
+  const bool mariadb = connection.open() && connection.mariadb();
   return {.output = "output.mysql",
           .where = connection.where(),
           .ledger_file = "deploy/mysql/ledger.sql",
-          .quote = '`'};
+          .quote = '`',
+          .collation = mariadb ? "utf8mb4_nopad_bin" : "utf8mb4_0900_bin"};
 }
 
 class MysqlTables final : public TableStore {
@@ -217,7 +219,7 @@ class MysqlTables final : public TableStore {
     return {};
   }
   Catalogue& catalogue() override { return catalogue_; }
-  [[nodiscard]] TableTerms terms() const override { return TermsOf(connection_); }
+  [[nodiscard]] TableTerms terms() const override { return TermsOf(connection_, options_); }
 
  private:
   const MysqlOptions options_;
@@ -242,11 +244,12 @@ tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
   }
   if (options.create) {
     MysqlCatalogue before(connection, options);
-    const auto made = CreateTables(before, effects, Dialect::kMysql, terms, TermsOf(connection));
+    const auto made =
+        CreateTables(before, effects, Dialect::kMysql, terms, TermsOf(connection, options));
     if (!made) return tl::unexpected(made.error());
   }
   MysqlCatalogue catalogue(connection, options);
-  const auto learnt = LearnTables(catalogue, effects, terms, TermsOf(connection));
+  const auto learnt = LearnTables(catalogue, effects, terms, TermsOf(connection, options));
   if (!learnt) return tl::unexpected(learnt.error());
   return MysqlTarget{.ledger = catalogue.LedgerName(TableOfLedger(terms.by_position).name),
                      .ids = catalogue.LedgerName(kLedgerTable),

@@ -147,11 +147,16 @@ class PgCatalogue final : public Catalogue {
 
   // PostgreSQL tells the type of a value, with its length, but for a domain, whose name it is.
   Answer<std::string> TypeInFull(const std::string& type) override {
+    const std::string plain = type.substr(0, Lower(type).find(" collate "));
+    // An expression behind it would be run.
+    const auto is = connection_.Query("SELECT to_regtype($1) IS NOT NULL", {plain});
+    if (!is && is.error().kind != PgFailure::Kind::kServer) return Failed(is.error());
+    if (!is || !PgBool(*is, 0, 0)) return type;
     const auto value =
-        connection_.Query(fmt::format("SELECT NULL::{0}, t.oid, t.typtype = 'd' FROM pg_type t"
-                                      " WHERE t.oid = pg_typeof(NULL::{0})",
-                                      type)
-                              .c_str());
+        connection_.QueryOnce(fmt::format("SELECT NULL::{0}, t.oid, t.typtype = 'd' FROM pg_type t"
+                                          " WHERE t.oid = pg_typeof(NULL::{0})",
+                                          plain),
+                              {});
     if (!value && value.error().kind != PgFailure::Kind::kServer) return Failed(value.error());
     if (!value || PQntuples(value->get()) == 0) return type;
     const bool domain = PgBool(*value, 0, 2);
@@ -331,8 +336,7 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
   }
   if (options.create) {
     PgCatalogue before(connection);
-    const auto made =
-        CreateTables(before, effects, Dialect::kPostgres, terms, TermsOf(connection));
+    const auto made = CreateTables(before, effects, Dialect::kPostgres, terms, TermsOf(connection));
     if (!made) return tl::unexpected(made.error());
   }
   PgCatalogue catalogue(connection);

@@ -94,10 +94,8 @@ class TablePlanner {
     return names;
   }
   [[nodiscard]] std::string Definition(std::size_t column) const {
-    const RowShape& shape = wanted_.shape;
-    const std::size_t keys = shape.IsKey(column) ? shape.key.size() : 0;
     return fmt::format("{} {}", Quoted(NameOf(column)),
-                       TypeFor(wanted_.columns[column], shape.columns[column], dialect_, keys));
+                       TypeFor(wanted_.columns[column], wanted_.shape, column, dialect_, terms_));
   }
   void Differs(std::string what) { plan_.differences.push_back(std::move(what)); }
 
