@@ -58,6 +58,13 @@ class MysqlCatalogue final : public Catalogue {
     return {};
   }
 
+  Answer<bool> HasSchema(const std::string& name) override {
+    const auto there =
+        Query("SELECT 1 FROM information_schema.schemata WHERE schema_name = " + Quoted(name));
+    if (!there) return tl::unexpected(there.error());
+    return !there->empty();
+  }
+
   Answer<bool> HasRows(const LedgerTable& ledger, const std::string& pipeline) override {
     const auto rows =
         connection_.Query(fmt::format("SELECT 1 FROM {} WHERE pipeline = {} AND {} LIMIT 1",
@@ -203,6 +210,7 @@ TableTerms TermsOf(const MysqlConnection& connection, const MysqlOptions& option
           .where = connection.where(),
           .ledger_file = "deploy/mysql/ledger.sql",
           .quote = '`',
+          .schema = options.database,
           .collation = mariadb ? "utf8mb4_nopad_bin" : "utf8mb4_0900_bin"};
 }
 

@@ -168,6 +168,13 @@ class PgCatalogue final : public Catalogue {
     return std::string(PgText(*name, 0, 0));
   }
 
+  Answer<bool> HasSchema(const std::string& name) override {
+    const auto there =
+        connection_.Query("SELECT to_regnamespace($1) IS NOT NULL", {QuoteIdentifier(name)});
+    if (!there) return Failed(there.error());
+    return PgBool(*there, 0, 0);
+  }
+
   Answer<bool> HasRows(const LedgerTable& ledger, const std::string& pipeline) override {
     const auto may =
         connection_.Query("SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT'), false)",
@@ -294,7 +301,8 @@ TableTerms TermsOf(const PgConnection& connection) {
           .where = connection.where(),
           .ledger_file = "deploy/postgres/ledger.sql",
           .exact_names = true,
-          .ledger_types = true};
+          .ledger_types = true,
+          .schema = "public"};
 }
 
 class PgTables final : public TableStore {

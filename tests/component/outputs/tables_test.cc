@@ -207,6 +207,17 @@ TEST_P(TablesTest, GetTheColumnsAndTheKeyThatTheyLack) {
   EXPECT_EQ(Exec("SELECT id, amount, note FROM effects"), "7|NULL|NULL");
 }
 
+TEST_P(TablesTest, GetOneKeyFromTwoThatPlanItAtOnce) {
+  Exec("CREATE TABLE effects (id bigint NOT NULL, amount bigint)");
+  const OutputOptions output =
+      Output(Columns({{"id", "offset"}, {"amount", "offset"}}), Update({"id"}));
+  const Planned one = Plan(output);
+  const Planned other = Plan(output);
+  EXPECT_EQ(Apply(one), "");
+  EXPECT_NE(Apply(other), "");
+  EXPECT_TRUE(Plan(output).plan.empty());
+}
+
 TEST_P(TablesTest, HaveARowForEachKey) {
   const OutputOptions output =
       Output(Columns({{"id", "key"}, {"n", "offset"}}), Update({"id"}), true);
@@ -218,6 +229,19 @@ TEST_P(TablesTest, HaveARowForEachKey) {
   }
   EXPECT_EQ(Results(*worker, batch), All(4, WriteResult::kCommitted));
   EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "4");
+}
+
+TEST_P(TablesTest, AreMadeInASchemaThatIsMissing) {
+  if (Is("sqlite")) return;  // it has the schemas of its files
+  const std::string schema = store_.database() + "_shop";
+  OutputOptions output = Output(Columns({{"id", "offset"}}));
+  if (auto* postgres = std::get_if<PostgresOptions>(&output)) postgres->table = schema + ".orders";
+  if (auto* mysql = std::get_if<MysqlOptions>(&output)) mysql->table = schema + ".orders";
+  const Planned planned = Plan(output);
+  EXPECT_THAT(planned.plan.steps, SizeIs(3));  // the schema, the table, the ledger
+  EXPECT_EQ(Apply(planned), "");
+  EXPECT_TRUE(Plan(output).plan.empty());
+  EXPECT_EQ(Exec("SELECT count(*) FROM " + schema + ".orders"), "0");
 }
 
 // A large table takes longer than the statements of a worker may.

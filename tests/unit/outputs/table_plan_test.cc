@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "consumer/outputs/tables/column_types.h"
+#include "consumer/record/text.h"
 #include "tests/component/outputs/batch.h"
 
 namespace fencepost::consumer {
@@ -13,11 +14,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 const TableTerms kTerms{.output = "output.postgres",
                         .where = "somewhere",
                         .ledger_file = "ledger.sql",
                         .exact_names = true,
+                        .schema = "public",
                         .collation = "utf8mb4_nopad_bin"};
 
 OutputOptions Options(Dialect dialect, std::vector<Column> columns, RowRules rules = {},
@@ -166,12 +169,12 @@ const Case kThere[] = {
     {"a column of types is missing", [](TableFacts& f) { f.columns.erase(f.columns.begin() + 6); },
      R"(ALTER TABLE "effects" ADD COLUMN "total" numeric(12,2))", ""},
     {"the key has no index", [](TableFacts& f) { f.unique->clear(); },
-     R"(CREATE UNIQUE INDEX ON "effects" ("id"))", ""},
+     R"(CREATE UNIQUE INDEX "fencepost_effects_id" ON "effects" ("id"))", ""},
     {"the key is part of an index",
      [](TableFacts& f) {
        f.unique = {{{"id", "at"}}};
      },
-     R"(CREATE UNIQUE INDEX ON "effects" ("id"))", ""},
+     R"(CREATE UNIQUE INDEX "fencepost_effects_id" ON "effects" ("id"))", ""},
     {"another type than in types", [](TableFacts& f) { f.columns[6].declared = "numeric(10,2)"; },
      "",
      "public.effects.total is numeric(10,2), and output.postgres.types says numeric(12,2); it "
@@ -227,7 +230,8 @@ TEST(TablePlan, MakesATableOnceForAllThatIsWrittenIntoIt) {
   const TablePlan plan = PlanTables(wanted, found, Dialect::kPostgres, kTerms, true);
   EXPECT_THAT(Statements(plan), ElementsAre("CREATE TABLE \"effects\" (\n  \"id\" text\n)",
                                             "ALTER TABLE \"effects\" ADD COLUMN \"at\" bigint",
-                                            "CREATE UNIQUE INDEX ON \"effects\" (\"id\")"));
+                                            "CREATE UNIQUE INDEX \"fencepost_effects_id\" ON "
+                                            "\"effects\" (\"id\")"));
   EXPECT_THAT(plan.differences, IsEmpty());
 }
 
@@ -235,9 +239,69 @@ TEST(TablePlan, MakesAUniqueIndexInTheWordsOfEachDatabase) {
   TableFacts facts = Whole();
   facts.unique->clear();
   EXPECT_THAT(Statements(Plan(OfAllKinds(Dialect::kMysql), facts)),
-              ElementsAre("ALTER TABLE `effects` ADD UNIQUE (`id`)"));
+              ElementsAre("ALTER TABLE `effects` ADD UNIQUE `fencepost_effects_id` (`id`)"));
   EXPECT_THAT(Statements(Plan(OfAllKinds(Dialect::kSqlite), facts)),
-              ElementsAre(R"(CREATE UNIQUE INDEX "effects_id_key" ON "effects" ("id"))"));
+              ElementsAre(R"(CREATE UNIQUE INDEX "fencepost_effects_id" ON "effects" ("id"))"));
+}
+
+TEST(TablePlan, NamesAnIndexWithinWhatDatabasesKeepAndByAllOfItsColumns) {
+  const auto name = [](const std::string& table, const char* key) {
+    TableFacts facts{.name = table, .columns = {{.name = key, .type = "text"}}};
+    const TablePlan plan = Plan(Options(Dialect::kPostgres, Columns({{key, "key"}}),
+                                        {.on_conflict = OnConflict::kUpdate, .key = {key}}, table),
+                                facts);
+    EXPECT_THAT(plan.steps, SizeIs(1));
+    const std::string sql = plan.steps.empty() ? "" : plan.steps[0].sql;
+    const std::size_t begin = sql.find('"') + 1;
+    return sql.substr(begin, sql.find('"', begin) - begin);
+  };
+  std::string table(39, 't');
+  for (int i = 0; i < 9; ++i) {
+    table.pop_back();
+    const std::string all = table + "üüüüüüüüüüüü";
+    EXPECT_LE(name(all, "a").size(), 63) << all;
+    EXPECT_TRUE(IsUtf8(name(all, "a"))) << all;
+    EXPECT_NE(name(all, "long_name_a"), name(all, "long_name_b"));
+  }
+}
+
+TEST(TablePlan, MakesATableOnceHoweverItIsNamed) {
+  struct Row {
+    Dialect dialect;
+    const char* one;
+    const char* other;
+    std::size_t tables;
+  };
+  const Row rows[] = {{Dialect::kPostgres, "orders", "public.orders", 1},
+                      {Dialect::kPostgres, "orders", "\"orders\"", 1},
+                      {Dialect::kPostgres, "orders", "Orders", 2},
+                      {Dialect::kPostgres, "orders", "shop.orders", 2},
+                      {Dialect::kMysql, "orders", "public.orders", 1},
+                      {Dialect::kMysql, "orders", "Orders", 2},
+                      {Dialect::kSqlite, "Events", "events", 1}};
+  for (const Row& row : rows) {
+    const auto columns = Columns({{"id", "key"}});
+    auto wanted = WantedTables(Options(row.dialect, columns, {}, row.one)).value();
+    wanted.push_back(WantedTables(Options(row.dialect, columns, {}, row.other)).value().front());
+    FoundTables found;
+    found.tables.resize(2);
+    EXPECT_THAT(PlanTables(wanted, found, row.dialect, kTerms, true).steps, SizeIs(row.tables))
+        << row.one << " " << row.other;
+  }
+}
+
+TEST(TablePlan, MakesASchemaThatIsMissingOnce) {
+  const auto columns = Columns({{"id", "key"}});
+  auto wanted = WantedTables(Options(Dialect::kPostgres, columns, {}, "shop.a")).value();
+  for (const char* table : {"shop.b", "there.c"}) {
+    wanted.push_back(WantedTables(Options(Dialect::kPostgres, columns, {}, table)).value().front());
+  }
+  FoundTables found;
+  found.tables.resize(3);
+  found.missing_schemas = {"shop"};
+  EXPECT_THAT(Statements(PlanTables(wanted, found, Dialect::kPostgres, kTerms, true)),
+              ElementsAre("CREATE SCHEMA IF NOT EXISTS \"shop\"", HasSubstr("TABLE \"shop\".\"a\""),
+                          HasSubstr("TABLE \"shop\".\"b\""), HasSubstr("TABLE \"there\".\"c\"")));
 }
 
 TEST(TablePlan, HasTheLedgersThatAreMissing) {
