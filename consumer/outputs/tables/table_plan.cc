@@ -114,8 +114,16 @@ class TablePlanner {
 
   void Remark(std::size_t column, TablePlan::Step& step) const {
     const WantedColumn& wanted = wanted_.columns[column];
+    const RowShape& shape = wanted_.shape;
+    if (wanted.by == KnownBy::kSamples && wanted.kind == ValueKind::kWhole &&
+        !shape.IsKey(column) && shape.fence != column) {
+      step.remarks.push_back(fmt::format(
+          "{}: a bigint takes no fractions, and none is in the values that were sampled ({}): say "
+          "it in {}.types if one may come",
+          NameOf(column), wanted.sampled.count(), wanted_.output));
+    }
     if (wanted.by != KnownBy::kNothing) return;
-    const std::string by = wanted_.shape.columns[column].selector.Text();
+    const std::string by = shape.columns[column].selector.Text();
     const bool fence = wanted.kind == ValueKind::kWhole;
     step.remarks.push_back(fmt::format(
         "{}: nothing tells what {} is, so {}: say it in {}.types, or read records with --sample",
@@ -182,13 +190,16 @@ class TablePlanner {
     const WantedColumn& wanted = wanted_.columns[place];
     const std::string name = fmt::format("{}.{}", facts_.name, column.name);
     const std::string& is = column.declared.empty() ? column.type : column.declared;
-    if (wanted.by == KnownBy::kSchema || wanted.by == KnownBy::kSamples) {
+    if (const std::string problem = ProblemOfSamples(place, column); !problem.empty()) {
+      Differs(fmt::format("{} is {}, and a sampled value {}; change it, or correct {}.columns",
+                          name, is, problem, wanted_.output));
+    }
+    if (wanted.by == KnownBy::kSchema) {
       const std::string problem = ProblemOfKind(wanted.kind, column);
       if (problem.empty()) return;
-      Differs(fmt::format(
-          "{} is {}, which {}, as {}; change it, or correct {}.columns", name, is, problem,
-          wanted.by == KnownBy::kSchema ? "the schema says" : "sampled records have",
-          wanted_.output));
+      Differs(
+          fmt::format("{} is {}, which {}, as the schema says; change it, or correct {}.columns",
+                      name, is, problem, wanted_.output));
     }
     if (wanted.by != KnownBy::kTypes) return;
     const auto written = found_.types.find(wanted.type);
@@ -200,6 +211,17 @@ class TablePlanner {
         fmt::format("{} is {}, and {}.types says {}; it stays as it is: change it yourself, or "
                     "correct types",
                     name, is, wanted_.output, wanted.type));
+  }
+
+  // What a worker would say of the first that the column does not take; empty: it takes all.
+  [[nodiscard]] std::string ProblemOfSamples(std::size_t place, const ColumnFacts& column) const {
+    if (column.type.ends_with("[]")) return "";  // an array, whose elements alone are known
+    for (const SampledValues::Value& value : wanted_.columns[place].sampled.kept()) {
+      std::string text = value.text;
+      const auto made = MakeCell(column.cell, wanted_.shape.columns[place], value.type, text, 0);
+      if (!made) return made.error();
+    }
+    return "";
   }
 
   [[nodiscard]] bool IsUnique() const {
