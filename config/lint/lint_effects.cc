@@ -48,6 +48,7 @@ class EffectLint {
   }
   [[nodiscard]] bool Given(std::string_view name) const { return values_.Given(Path(name)); }
   [[nodiscard]] bool OfPostgres() const { return path_.starts_with("output.postgres"); }
+  [[nodiscard]] bool OfMysql() const { return path_.starts_with("output.mysql"); }
 
   void LintStatement() {
     for (const std::string_view name : kRowKeys) {
@@ -102,12 +103,15 @@ class EffectLint {
     const std::string path = Path("types");
     const auto columns = values_.Texts(Path("columns"));
     const std::string fence = values_.String(Path("fence_column"));
+    const auto dialect = OfPostgres() ? consumer::Dialect::kPostgres
+                         : OfMysql()  ? consumer::Dialect::kMysql
+                                      : consumer::Dialect::kSqlite;
     for (const Text& text : values_.Texts(path)) {
       if (text.name != fence &&
           std::ranges::find(columns, text.name, &Text::name) == columns.end()) {
         findings_.Error(text.name_at, "types", "{}: {} is not among {}.columns", path, text.name,
                         path_);
-      } else if (const std::string problem = consumer::ProblemOfType(text.value);
+      } else if (const std::string problem = consumer::ProblemOfType(text.value, dialect);
                  !problem.empty()) {
         findings_.Error(text.at, "types", "{}: \"{}\" {}", path, text.shown, problem);
       }
@@ -120,9 +124,9 @@ class EffectLint {
   }
 
   void LintTable(const std::string& path, const Text& text) {
-    const auto check = OfPostgres()                        ? CheckPostgresTable
-                       : path_.starts_with("output.mysql") ? CheckMysqlTable
-                                                           : CheckSqliteTable;
+    const auto check = OfPostgres() ? CheckPostgresTable
+                       : OfMysql()  ? CheckMysqlTable
+                                    : CheckSqliteTable;
     if (const std::string problem = check(text.value); !problem.empty()) {
       findings_.Error(text.at, "value", "{}: {} {}", path, text.shown, problem);
       return;

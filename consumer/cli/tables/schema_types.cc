@@ -129,9 +129,8 @@ tl::expected<std::vector<std::string>, Error> TakeSchemaTypes(
   }
   for (consumer::WantedTable& table : tables) {
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      consumer::WantedColumn& column = table.columns[i];
       const auto place = PlaceOf(table, table.shape.columns[i].selector, options.handler.any());
-      if (column.by != KnownBy::kNothing || !place) continue;
+      if (!place) continue;
       std::optional<ValueKind> kind;
       bool same = true;
       for (const consumer::avro::Schema& schema : schemas) {
@@ -139,7 +138,7 @@ tl::expected<std::vector<std::string>, Error> TakeSchemaTypes(
         same = same && (!one || !kind || one == kind);
         if (one) kind = one;
       }
-      if (kind && same) column = {.kind = *kind, .by = KnownBy::kSchema};
+      if (kind && same) Learn(table, i, *kind, KnownBy::kSchema);
     }
   }
   return taken;

@@ -62,6 +62,9 @@ struct TableTerms {
   bool exact_names = false;      // of columns: their case counts
   bool ledger_types = false;     // LedgerColumn::postgres holds
   char quote = '"';              // of names, in the SQL of hints
+  std::string schema{};          // of a table that is named without one
+  // MySQL: of texts whose every byte counts, blanks at the end too.
+  std::string_view collation{};
 };
 
 std::string Lower(std::string_view text);  // of ASCII
@@ -103,6 +106,8 @@ class Catalogue {
   virtual Answer<void> Run(const std::vector<std::string>& statements) = 0;
   // A type of the file as ColumnFacts::declared would have it, where the database can tell.
   virtual Answer<std::string> TypeInFull(const std::string& type) { return type; }
+  // Whether tables can be made in it.
+  virtual Answer<bool> HasSchema(const std::string& /*name*/) { return true; }
 
   std::vector<std::string> advice;  // AdviseOnTable, of LearnTables
 };

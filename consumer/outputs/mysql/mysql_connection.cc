@@ -18,7 +18,7 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr unsigned kConnectSeconds = 5;
-constexpr unsigned kCallSeconds = 30;
+constexpr unsigned kLiftedSeconds = 7 * 24 * 3600;
 // A client that is frozen in a transaction holds its rows no longer. MySQL counts outside of
 // transactions, too.
 constexpr int kIdleSeconds = 20;
@@ -76,6 +76,8 @@ void MysqlConnection::Close() {
   connection_ = nullptr;
 }
 
+void MysqlConnection::LiftLimits() { call_seconds_ = kLiftedSeconds; }
+
 tl::expected<void, MysqlFailure> MysqlConnection::Connect() {
   Close();
   {
@@ -85,7 +87,7 @@ tl::expected<void, MysqlFailure> MysqlConnection::Connect() {
   const auto began = std::chrono::steady_clock::now();
   connection_ = mysql_init(nullptr);
   const unsigned connect = kConnectSeconds;
-  const unsigned call = kCallSeconds;
+  const unsigned call = call_seconds_;
   mysql_options(connection_, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
   mysql_options(connection_, MYSQL_OPT_READ_TIMEOUT, &call);
   mysql_options(connection_, MYSQL_OPT_WRITE_TIMEOUT, &call);
@@ -126,8 +128,10 @@ tl::expected<void, MysqlFailure> MysqlConnection::Connect() {
 tl::expected<void, MysqlFailure> MysqlConnection::SetUp() {
   std::string session(kSession);
   // MySQL has the name, MariaDB before 11.1 has not.
-  if (mariadb()) {
-    session.replace(session.find("transaction_isolation"), 21, "tx_isolation");
+  if (mariadb()) session.replace(session.find("transaction_isolation"), 21, "tx_isolation");
+  if (call_seconds_ == kLiftedSeconds) {
+    if (mariadb()) session += ", max_statement_time = 0";
+  } else if (mariadb()) {
     session +=
         fmt::format(", max_statement_time = 25, idle_transaction_timeout = {}", kIdleSeconds);
   } else {
@@ -156,10 +160,10 @@ MysqlFailure MysqlConnection::Failure(std::chrono::steady_clock::time_point bega
     failure = Interrupted();
   } else if (!client) {
     failure.kind = MysqlFailure::Kind::kServer;
-  } else if (std::chrono::steady_clock::now() - began >= std::chrono::seconds(kCallSeconds)) {
+  } else if (std::chrono::steady_clock::now() - began >= std::chrono::seconds(call_seconds_)) {
     failure = {.kind = MysqlFailure::Kind::kTimeout,
                .code = failure.code,
-               .text = fmt::format("no answer within {} s", kCallSeconds)};
+               .text = fmt::format("no answer within {} s", call_seconds_)};
   }
   const bool close = failure.kind != MysqlFailure::Kind::kServer;
   if (close) {

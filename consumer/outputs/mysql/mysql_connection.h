@@ -54,6 +54,8 @@ class MysqlConnection {
   MysqlConnection(const MysqlConnection&) = delete;
   MysqlConnection& operator=(const MysqlConnection&) = delete;
 
+  // From the next Connect on a statement may take days, as one that changes a large table.
+  void LiftLimits();
   tl::expected<void, MysqlFailure> Connect();
   void Close();
   [[nodiscard]] bool open() const { return connection_ != nullptr; }
@@ -82,6 +84,7 @@ class MysqlConnection {
 
   const MysqlOptions options_;
   const std::string where_;
+  unsigned call_seconds_ = 30;
   MYSQL* connection_ = nullptr;
   std::size_t max_statement_ = 0;
   std::size_t affected_ = 0;

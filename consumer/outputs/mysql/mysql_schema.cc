@@ -58,6 +58,13 @@ class MysqlCatalogue final : public Catalogue {
     return {};
   }
 
+  Answer<bool> HasSchema(const std::string& name) override {
+    const auto there =
+        Query("SELECT 1 FROM information_schema.schemata WHERE schema_name = " + Quoted(name));
+    if (!there) return tl::unexpected(there.error());
+    return !there->empty();
+  }
+
   Answer<bool> HasRows(const LedgerTable& ledger, const std::string& pipeline) override {
     const auto rows =
         connection_.Query(fmt::format("SELECT 1 FROM {} WHERE pipeline = {} AND {} LIMIT 1",
@@ -197,17 +204,22 @@ tl::expected<void, OutputError> CheckDurability(MysqlConnection& connection) {
                   name)));
 }
 
-TableTerms TermsOf(const MysqlConnection& connection) {
+TableTerms TermsOf(const MysqlConnection& connection, const MysqlOptions& options) {
+  const bool mariadb = connection.open() && connection.mariadb();
   return {.output = "output.mysql",
           .where = connection.where(),
           .ledger_file = "deploy/mysql/ledger.sql",
-          .quote = '`'};
+          .quote = '`',
+          .schema = options.database,
+          .collation = mariadb ? "utf8mb4_nopad_bin" : "utf8mb4_0900_bin"};
 }
 
 class MysqlTables final : public TableStore {
  public:
   explicit MysqlTables(MysqlOptions options)
-      : options_(std::move(options)), connection_(options_), catalogue_(connection_, options_) {}
+      : options_(std::move(options)), connection_(options_), catalogue_(connection_, options_) {
+    connection_.LiftLimits();
+  }
   Answer<void> Connect() override {
     if (auto done = connection_.Connect(); !done) {
       return tl::unexpected(ToOutputError(done.error(), connection_.where()));
@@ -215,7 +227,7 @@ class MysqlTables final : public TableStore {
     return {};
   }
   Catalogue& catalogue() override { return catalogue_; }
-  [[nodiscard]] TableTerms terms() const override { return TermsOf(connection_); }
+  [[nodiscard]] TableTerms terms() const override { return TermsOf(connection_, options_); }
 
  private:
   const MysqlOptions options_;
@@ -240,11 +252,12 @@ tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
   }
   if (options.create) {
     MysqlCatalogue before(connection, options);
-    const auto made = CreateTables(before, effects, Dialect::kMysql, terms, TermsOf(connection));
+    const auto made =
+        CreateTables(before, effects, Dialect::kMysql, terms, TermsOf(connection, options));
     if (!made) return tl::unexpected(made.error());
   }
   MysqlCatalogue catalogue(connection, options);
-  const auto learnt = LearnTables(catalogue, effects, terms, TermsOf(connection));
+  const auto learnt = LearnTables(catalogue, effects, terms, TermsOf(connection, options));
   if (!learnt) return tl::unexpected(learnt.error());
   return MysqlTarget{.ledger = catalogue.LedgerName(TableOfLedger(terms.by_position).name),
                      .ids = catalogue.LedgerName(kLedgerTable),

@@ -22,8 +22,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kConnectLimit{15};
-// Above statement_timeout, so that the server's own, clearer error comes first where it can answer.
-constexpr seconds kCallLimit{30};
+constexpr std::chrono::hours kLifted{7 * 24};
 
 constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 // Prepared: each part needs all of them.
@@ -70,6 +69,8 @@ void PgConnection::Drop() {
   if (connection_ != nullptr) PQfinish(connection_);
   connection_ = nullptr;
 }
+
+void PgConnection::LiftLimits() { call_limit_ = kLifted; }
 
 int PgConnection::server_version() const {
   return connection_ == nullptr ? 0 : PQserverVersion(connection_);
@@ -227,7 +228,11 @@ tl::expected<void, PgFailure> PgConnection::SetUpSession() {
   // Newer servers can do more about a client that is gone or frozen in the middle of sending.
   std::vector<const char*> more;
   if (server_version() >= 140000) more.push_back("SET client_connection_check_interval = '1s'");
-  if (server_version() >= 170000) more.push_back("SET transaction_timeout = '28s'");
+  if (call_limit_ == kLifted) {
+    more.push_back("SET statement_timeout = 0");
+  } else if (server_version() >= 170000) {
+    more.push_back("SET transaction_timeout = '28s'");
+  }
   for (const char* setting : more) {
     const auto done = Query(setting);  // not every platform has it, and nothing depends on it
     if (!done && done.error().kind != PgFailure::Kind::kServer) return tl::unexpected(done.error());
@@ -396,7 +401,7 @@ tl::expected<void, PgFailure> PgConnection::RollBack() {
 }
 
 tl::expected<std::vector<PgResult>, PgFailure> PgConnection::Answers(bool pipeline, Sent sent) {
-  const auto deadline = Clock::now() + kCallLimit;
+  const auto deadline = Clock::now() + call_limit_;
   std::vector<PgResult> results;
   std::optional<PgFailure> failure;
   for (;;) {

@@ -105,6 +105,8 @@ class PgConnection {
   [[nodiscard]] const std::string& where() const { return where_; }  // HOST:PORT/DATABASE
   [[nodiscard]] int server_version() const;
 
+  // From the next Connect on a statement may take days, as one that changes a large table.
+  void LiftLimits();
   // Drops what there was, connects, and sets the session up.
   tl::expected<void, PgFailure> Connect();
   void Drop();
@@ -170,7 +172,8 @@ class PgConnection {
   std::string password_;
   std::string application_name_;
   std::string where_;
-  std::vector<std::string> secrets_;  // what no text may show
+  std::vector<std::string> secrets_;     // what no text may show
+  std::chrono::seconds call_limit_{30};  // above statement_timeout: its error is the clearer one
   StopSwitch stop_;
   PGconn* connection_ = nullptr;
 };

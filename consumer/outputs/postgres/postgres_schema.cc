@@ -147,11 +147,16 @@ class PgCatalogue final : public Catalogue {
 
   // PostgreSQL tells the type of a value, with its length, but for a domain, whose name it is.
   Answer<std::string> TypeInFull(const std::string& type) override {
+    const std::string plain = type.substr(0, Lower(type).find(" collate "));
+    // An expression behind it would be run.
+    const auto is = connection_.Query("SELECT to_regtype($1) IS NOT NULL", {plain});
+    if (!is && is.error().kind != PgFailure::Kind::kServer) return Failed(is.error());
+    if (!is || !PgBool(*is, 0, 0)) return type;
     const auto value =
-        connection_.Query(fmt::format("SELECT NULL::{0}, t.oid, t.typtype = 'd' FROM pg_type t"
-                                      " WHERE t.oid = pg_typeof(NULL::{0})",
-                                      type)
-                              .c_str());
+        connection_.QueryOnce(fmt::format("SELECT NULL::{0}, t.oid, t.typtype = 'd' FROM pg_type t"
+                                          " WHERE t.oid = pg_typeof(NULL::{0})",
+                                          plain),
+                              {});
     if (!value && value.error().kind != PgFailure::Kind::kServer) return Failed(value.error());
     if (!value || PQntuples(value->get()) == 0) return type;
     const bool domain = PgBool(*value, 0, 2);
@@ -161,6 +166,13 @@ class PgCatalogue final : public Catalogue {
          std::to_string(domain ? -1 : PQfmod(value->get(), 0))});
     if (!name) return Failed(name.error());
     return std::string(PgText(*name, 0, 0));
+  }
+
+  Answer<bool> HasSchema(const std::string& name) override {
+    const auto there =
+        connection_.Query("SELECT to_regnamespace($1) IS NOT NULL", {QuoteIdentifier(name)});
+    if (!there) return Failed(there.error());
+    return PgBool(*there, 0, 0);
   }
 
   Answer<bool> HasRows(const LedgerTable& ledger, const std::string& pipeline) override {
@@ -289,13 +301,16 @@ TableTerms TermsOf(const PgConnection& connection) {
           .where = connection.where(),
           .ledger_file = "deploy/postgres/ledger.sql",
           .exact_names = true,
-          .ledger_types = true};
+          .ledger_types = true,
+          .schema = "public"};
 }
 
 class PgTables final : public TableStore {
  public:
   explicit PgTables(const PostgresOptions& options)
-      : connection_(ConnectionString(options), options.password, "fencepost/tables") {}
+      : connection_(ConnectionString(options), options.password, "fencepost/tables") {
+    connection_.LiftLimits();
+  }
   Answer<void> Connect() override {
     if (auto done = connection_.Connect(); !done) {
       return tl::unexpected(ToOutputError(done.error(), connection_.where()));
@@ -329,8 +344,7 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
   }
   if (options.create) {
     PgCatalogue before(connection);
-    const auto made =
-        CreateTables(before, effects, Dialect::kPostgres, terms, TermsOf(connection));
+    const auto made = CreateTables(before, effects, Dialect::kPostgres, terms, TermsOf(connection));
     if (!made) return tl::unexpected(made.error());
   }
   PgCatalogue catalogue(connection);

@@ -172,7 +172,7 @@ class SqliteCatalogue final : public Catalogue {
 };
 
 TableTerms TermsOf(const SqliteOptions& options) {
-  return {.output = "output.sqlite", .where = options.path, .ledger_file = ""};
+  return {.output = "output.sqlite", .where = options.path, .ledger_file = "", .schema = "main"};
 }
 
 class SqliteTables final : public TableStore {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <initializer_list>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,20 +16,20 @@ namespace {
 constexpr std::string_view kBlanks = " ";
 
 bool IsWordChar(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' ||
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;
 }
 
 // Reads a type from its beginning to its end.
 class TypeReader {
  public:
-  explicit TypeReader(std::string_view text) : text_(text) {}
+  TypeReader(std::string_view text, Dialect dialect) : text_(text), dialect_(dialect) {}
 
   std::string Problem() {
     if (text_.find_first_not_of(kBlanks) == std::string_view::npos) return "is empty";
     while (at_ < text_.size()) {
       const char c = text_[at_];
-      if (c == '"' || c == '`') {
+      if (c == '"' || (c == '`' && dialect_ == Dialect::kMysql)) {  // elsewhere an operator
         if (!Quoted(c)) return "has a quote that stays open";
       } else if (IsWordChar(c)) {
         if (std::string problem = Word(); !problem.empty()) return problem;
@@ -86,34 +89,35 @@ class TypeReader {
   }
 
   const std::string_view text_;
+  const Dialect dialect_;
   std::size_t at_ = 0;
 };
 
-// In a key MySQL takes a text of some length alone: all of it 3,072 bytes, four a character.
-std::string MysqlText(std::size_t key_columns) {
-  constexpr std::size_t kMostInKey = 3072 / 4;
-  const std::string type =
-      key_columns == 0
-          ? "longtext"
-          : fmt::format("varchar({})", std::min<std::size_t>(255, kMostInKey / key_columns));
-  return type + " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin";
+// In a key MySQL takes a text of some length alone: all of it so many bytes, four a character.
+constexpr std::size_t kMostInKey = 3072;
+
+std::string MysqlText(std::size_t key_columns, std::string_view collation) {
+  return fmt::format(
+      "{} CHARACTER SET utf8mb4 COLLATE {}",
+      key_columns == 0 ? "longtext" : fmt::format("varchar({})", kMostInKey / 4 / key_columns),
+      collation);
 }
 
 std::string MysqlBytes(std::size_t key_columns) {
-  if (key_columns == 0) return "longblob";
-  return fmt::format("varbinary({})", std::min<std::size_t>(255, 3072 / key_columns));
+  return key_columns == 0 ? "longblob" : fmt::format("varbinary({})", kMostInKey / key_columns);
 }
 
-std::string MysqlType(ValueKind kind, const Column& of, std::size_t key_columns) {
+std::string MysqlType(ValueKind kind, const Column& of, std::size_t key_columns,
+                      std::string_view collation) {
   constexpr int kMostScale = 30;
-  constexpr int kScale = 10;
   switch (kind) {
     case ValueKind::kWhole:
       return "bigint";
     case ValueKind::kLongWhole:
       return "decimal(65,0)";
     case ValueKind::kDecimal:
-      return fmt::format("decimal(65,{})", of.scale < 0 ? kScale : std::min(of.scale, kMostScale));
+      return fmt::format("decimal(65,{})",
+                         of.scale < 0 ? kMostScale : std::min(of.scale, kMostScale));
     case ValueKind::kBoolean:
       return "boolean";
     case ValueKind::kDate:
@@ -121,20 +125,20 @@ std::string MysqlType(ValueKind kind, const Column& of, std::size_t key_columns)
     case ValueKind::kMoment:
       return "datetime(6)";
     case ValueKind::kJson:
-      return key_columns == 0 ? "json" : MysqlText(key_columns);
+      return key_columns == 0 ? "json" : MysqlText(key_columns, collation);
     case ValueKind::kBytes:
       return MysqlBytes(key_columns);
     case ValueKind::kText:
       break;
   }
-  return MysqlText(key_columns);
+  return MysqlText(key_columns, collation);
 }
 
 // By ValueKind. SQLite: what a double would round is a text; `bigint` is no alias of the rowid.
 constexpr std::array<std::string_view, 9> kPostgresTypes{
     "text", "bigint", "numeric", "numeric", "boolean", "date", "timestamptz", "jsonb", "bytea"};
 constexpr std::array<std::string_view, 9> kSqliteTypes{
-    "text", "bigint", "text", "numeric", "boolean", "date", "datetime", "json", "blob"};
+    "text", "bigint", "text", "text", "boolean", "date", "datetime", "json", "blob"};
 constexpr std::array<std::string_view, 9> kValueWords{
     "texts",    "whole numbers",     "whole numbers of more than 64 bits",
     "decimals", "booleans",          "dates",
@@ -153,42 +157,95 @@ std::string WithoutArguments(std::string_view type) {
   return plain;
 }
 
-// As information_schema has it, but for display widths and what a text is compared by.
+using Alias = std::pair<std::string_view, std::string_view>;
+
+// The first of them that the type begins with, as a whole word.
+void Rename(std::string& type, std::span<const Alias> aliases) {
+  for (const auto& [alias, name] : aliases) {
+    if (!type.starts_with(alias)) continue;
+    if (type.size() > alias.size() && IsWordChar(type[alias.size()])) continue;
+    type.replace(0, alias.size(), name);
+    return;
+  }
+}
+
+// A column of them is of the type below.
+constexpr std::array<Alias, 6> kSerials{{{"serial", "integer"},
+                                         {"serial4", "integer"},
+                                         {"bigserial", "bigint"},
+                                         {"serial8", "bigint"},
+                                         {"smallserial", "smallint"},
+                                         {"serial2", "smallint"}}};
+
+// As information_schema has it, but for display widths.
 std::string OfMysql(std::string type) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAliases{
-      {{"integer", "int"},
-       {"boolean", "tinyint"},
-       {"bool", "tinyint"},
-       {"numeric", "decimal"},
-       {"dec", "decimal"},
-       {"double precision", "double"},
-       {"real", "double"},
-       {"character varying", "varchar"}}};
-  for (const std::string_view behind : {" character set ", " charset ", " collate "}) {
-    type = type.substr(0, type.find(behind));
-  }
-  for (const auto& [alias, name] : kAliases) {
-    const bool whole = type.size() == alias.size() || !IsWordChar(type[alias.size()]);
-    if (type.starts_with(alias) && whole) {
-      type.replace(0, alias.size(), name);
-      break;
-    }
-  }
+  constexpr std::array<Alias, 19> kAliases{{{"integer", "int"},
+                                            {"boolean", "tinyint"},
+                                            {"bool", "tinyint"},
+                                            {"int1", "tinyint"},
+                                            {"int2", "smallint"},
+                                            {"int3", "mediumint"},
+                                            {"middleint", "mediumint"},
+                                            {"int4", "int"},
+                                            {"int8", "bigint"},
+                                            {"numeric", "decimal"},
+                                            {"dec", "decimal"},
+                                            {"fixed", "decimal"},
+                                            {"double precision", "double"},
+                                            {"real", "double"},
+                                            {"float8", "double"},
+                                            {"float4", "float"},
+                                            {"character varying", "varchar"},
+                                            {"national char", "char"},
+                                            {"character", "char"}}};
+  constexpr std::array<Alias, 8> kInFull{{{"char", "char(1)"},
+                                          {"binary", "binary(1)"},
+                                          {"bit", "bit(1)"},
+                                          {"year(4)", "year"},
+                                          {"decimal", "decimal(10,0)"},
+                                          {"datetime(0)", "datetime"},
+                                          {"timestamp(0)", "timestamp"},
+                                          {"time(0)", "time"}}};
+  constexpr std::string_view kFloat = "float(";
+  constexpr int kMostOfFloat = 24;  // bits
+  Rename(type, kAliases);
   const std::string plain = WithoutArguments(type);
   if (plain.find("int") != std::string::npos) return plain;
-  if (type == "decimal") return "decimal(10,0)";
-  if (plain == "decimal" && type.find(',') == std::string::npos) type.insert(type.size() - 1, ",0");
-  return type;
+  // Behind it may be `unsigned`.
+  std::size_t end = std::min(type.find_first_of(" ("), type.size());
+  if (end < type.size() && type[end] == '(') end = std::min(type.rfind(')'), type.size() - 1) + 1;
+  std::string base = type.substr(0, end);
+  const bool pair = base.find(',') != std::string::npos;
+  if (base.starts_with("decimal(") && !pair) base.insert(base.size() - 1, ",0");
+  if (base.starts_with(kFloat) && !pair) {
+    int bits = 0;
+    std::from_chars(base.data() + kFloat.size(), base.data() + base.size(), bits);
+    base = bits > kMostOfFloat ? "double" : "float";
+  }
+  for (const auto& [asked, name] : kInFull) {
+    if (base != asked) continue;
+    base = name;
+    break;
+  }
+  return base + type.substr(end);
 }
 
 }  // namespace
 
-std::string ProblemOfType(std::string_view text) { return TypeReader(text).Problem(); }
+std::string ProblemOfType(std::string_view text, Dialect dialect) {
+  return TypeReader(text, dialect).Problem();
+}
 
-std::string TypeFor(const WantedColumn& column, const Column& of, Dialect dialect,
-                    std::size_t key_columns) {
+std::string TypeFor(const WantedColumn& column, const RowShape& shape, std::size_t place,
+                    Dialect dialect, const TableTerms& terms) {
   if (!column.type.empty()) return column.type;
-  if (dialect == Dialect::kMysql) return MysqlType(column.kind, of, key_columns);
+  if (dialect == Dialect::kMysql) {
+    return MysqlType(column.kind, shape.columns[place], shape.IsKey(place) ? shape.key.size() : 0,
+                     terms.collation);
+  }
+  const bool number = column.kind == ValueKind::kDecimal || column.kind == ValueKind::kLongWhole;
+  // A fence compares numbers, whatever a double rounds.
+  if (dialect == Dialect::kSqlite && number && shape.fence == place) return "numeric";
   return std::string(
       At(dialect == Dialect::kPostgres ? kPostgresTypes : kSqliteTypes, column.kind));
 }
@@ -207,7 +264,16 @@ std::string TypeInCatalogue(std::string_view type, Dialect dialect) {
   while (written.ends_with(' ')) written.pop_back();
   // The words of an enumeration keep their case.
   const std::size_t words = std::min(written.find('\''), written.size());
-  written = Lower(std::string_view(written).substr(0, words)) + written.substr(words);
+  const std::size_t behind = words == written.size() ? words : written.rfind('\'');
+  written = Lower(std::string_view(written).substr(0, words)) +
+            written.substr(words, behind - words) + Lower(std::string_view(written).substr(behind));
+  // What a text is compared by is no part of its type.
+  const std::size_t closed = written.rfind(')');
+  const std::size_t from = closed == std::string::npos ? 0 : closed;
+  for (const std::string_view clause : {" character set ", " charset ", " collate "}) {
+    written.resize(std::min(written.find(clause, from), written.size()));
+  }
+  if (dialect == Dialect::kPostgres) Rename(written, kSerials);
   return dialect == Dialect::kMysql ? OfMysql(std::move(written)) : written;
 }
 

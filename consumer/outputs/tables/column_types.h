@@ -11,11 +11,11 @@ namespace fencepost::consumer {
 
 // Whether the text is one type and nothing more, such as `numeric(12,2)`, `text[]`,
 // `timestamp(3) with time zone`, `enum('a','b')`. Empty: it is; else a predicate: "is …".
-std::string ProblemOfType(std::string_view text);
+std::string ProblemOfType(std::string_view text, Dialect dialect);
 
-// For a column of a new table; `key_columns`: of its key, 0 where the column is not part of it.
-std::string TypeFor(const WantedColumn& column, const Column& of, Dialect dialect,
-                    std::size_t key_columns);
+// For a column of a new table, by its place in the shape.
+std::string TypeFor(const WantedColumn& column, const RowShape& shape, std::size_t place,
+                    Dialect dialect, const TableTerms& terms);
 
 // A type as the file has it, in the words of the catalogue; PostgreSQL knows that itself
 // (Catalogue::TypeInFull).

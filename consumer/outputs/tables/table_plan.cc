@@ -1,6 +1,8 @@
 #include "consumer/outputs/tables/table_plan.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,6 +22,17 @@ std::string StatementOf(std::string_view sql) {
   constexpr std::string_view kAround = " \n;";
   const std::size_t begin = std::min(sql.find_first_not_of(kAround), sql.size());
   return std::string(sql.substr(begin, sql.find_last_not_of(kAround) + 1 - begin));
+}
+
+// Schema and name: the same for all spellings of one table.
+std::vector<std::string> FullName(const std::string& table, Dialect dialect,
+                                  const TableTerms& terms) {
+  auto parts = SplitTableName(table).value_or(std::vector<std::string>{table});
+  if (parts.size() == 1) parts.insert(parts.begin(), terms.schema);
+  if (dialect == Dialect::kSqlite) {
+    for (std::string& part : parts) part = Lower(part);
+  }
+  return parts;
 }
 
 class TablePlanner {
@@ -94,17 +107,23 @@ class TablePlanner {
     return names;
   }
   [[nodiscard]] std::string Definition(std::size_t column) const {
-    const RowShape& shape = wanted_.shape;
-    const std::size_t keys = shape.IsKey(column) ? shape.key.size() : 0;
     return fmt::format("{} {}", Quoted(NameOf(column)),
-                       TypeFor(wanted_.columns[column], shape.columns[column], dialect_, keys));
+                       TypeFor(wanted_.columns[column], wanted_.shape, column, dialect_, terms_));
   }
   void Differs(std::string what) { plan_.differences.push_back(std::move(what)); }
 
   void Remark(std::size_t column, TablePlan::Step& step) const {
     const WantedColumn& wanted = wanted_.columns[column];
+    const RowShape& shape = wanted_.shape;
+    if (wanted.by == KnownBy::kSamples && wanted.kind == ValueKind::kWhole &&
+        !shape.IsKey(column) && shape.fence != column) {
+      step.remarks.push_back(fmt::format(
+          "{}: a bigint takes no fractions, and none is in the values that were sampled ({}): say "
+          "it in {}.types if one may come",
+          NameOf(column), wanted.sampled.count(), wanted_.output));
+    }
     if (wanted.by != KnownBy::kNothing) return;
-    const std::string by = wanted_.shape.columns[column].selector.Text();
+    const std::string by = shape.columns[column].selector.Text();
     const bool fence = wanted.kind == ValueKind::kWhole;
     step.remarks.push_back(fmt::format(
         "{}: nothing tells what {} is, so {}: say it in {}.types, or read records with --sample",
@@ -112,7 +131,15 @@ class TablePlanner {
         wanted_.output));
   }
 
+  void CreateSchema() {
+    if (parts_.size() < 2 || !found_.missing_schemas.contains(parts_.front())) return;
+    std::string sql = fmt::format("CREATE SCHEMA IF NOT EXISTS {}", Quoted(parts_.front()));
+    if (std::ranges::find(plan_.steps, sql, &TablePlan::Step::sql) != plan_.steps.end()) return;
+    plan_.steps.push_back({.sql = std::move(sql), .remarks = {}});
+  }
+
   void Create() {
+    CreateSchema();
     TablePlan::Step step;
     std::string parts;
     for (std::size_t i = 0; i < wanted_.columns.size(); ++i) {
@@ -163,13 +190,16 @@ class TablePlanner {
     const WantedColumn& wanted = wanted_.columns[place];
     const std::string name = fmt::format("{}.{}", facts_.name, column.name);
     const std::string& is = column.declared.empty() ? column.type : column.declared;
-    if (wanted.by == KnownBy::kSchema || wanted.by == KnownBy::kSamples) {
+    if (const std::string problem = ProblemOfSamples(place, column); !problem.empty()) {
+      Differs(fmt::format("{} is {}, and a sampled value {}; change it, or correct {}.columns",
+                          name, is, problem, wanted_.output));
+    }
+    if (wanted.by == KnownBy::kSchema) {
       const std::string problem = ProblemOfKind(wanted.kind, column);
       if (problem.empty()) return;
-      Differs(fmt::format(
-          "{} is {}, which {}, as {}; change it, or correct {}.columns", name, is, problem,
-          wanted.by == KnownBy::kSchema ? "the schema says" : "sampled records have",
-          wanted_.output));
+      Differs(
+          fmt::format("{} is {}, which {}, as the schema says; change it, or correct {}.columns",
+                      name, is, problem, wanted_.output));
     }
     if (wanted.by != KnownBy::kTypes) return;
     const auto written = found_.types.find(wanted.type);
@@ -183,6 +213,17 @@ class TablePlanner {
                     name, is, wanted_.output, wanted.type));
   }
 
+  // What a worker would say of the first that the column does not take; empty: it takes all.
+  [[nodiscard]] std::string ProblemOfSamples(std::size_t place, const ColumnFacts& column) const {
+    if (column.type.ends_with("[]")) return "";  // an array, whose elements alone are known
+    for (const SampledValues::Value& value : wanted_.columns[place].sampled.kept()) {
+      std::string text = value.text;
+      const auto made = MakeCell(column.cell, wanted_.shape.columns[place], value.type, text, 0);
+      if (!made) return made.error();
+    }
+    return "";
+  }
+
   [[nodiscard]] bool IsUnique() const {
     std::vector<std::string> key;
     for (const std::size_t place : wanted_.shape.key) key.push_back(Folded(NameOf(place)));
@@ -194,26 +235,39 @@ class TablePlanner {
     });
   }
 
+  // One name for all workers: of two that make it at once, one fails and looks again. Of at most 63
+  // bytes, to which PostgreSQL would cut it.
+  [[nodiscard]] std::string IndexName() const {
+    constexpr std::size_t kMost = 63;
+    constexpr std::size_t kDigits = 16;
+    std::string name = fmt::format("fencepost_{}_{}", parts_.back(), fmt::join(Key(), "_"));
+    if (name.size() <= kMost) return name;
+    std::uint64_t sum = 0xcbf29ce484222325;  // FNV-1a
+    for (const char c : name) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    std::size_t end = kMost - kDigits - 1;
+    while ((name[end] & 0xc0) == 0x80) --end;  // no part of a character
+    return fmt::format("{}_{:016x}", name.substr(0, end), sum);
+  }
+
   void AddKey() {
     if (!wanted_.shape.updates() || !facts_.unique || IsUnique()) return;
-    std::vector<std::string> key = Key();
+    const std::string name = Quoted(IndexName());
     std::string sql;
     if (dialect_ == Dialect::kMysql) {
-      sql = fmt::format("ALTER TABLE {} ADD UNIQUE ({})", Table(), KeyNames());
+      sql = fmt::format("ALTER TABLE {} ADD UNIQUE {} ({})", Table(), name, KeyNames());
     } else if (dialect_ == Dialect::kPostgres) {
-      sql = fmt::format("CREATE UNIQUE INDEX ON {} ({})", Table(), KeyNames());
-    } else {  // where the index has a name, and its schema
+      sql = fmt::format("CREATE UNIQUE INDEX {} ON {} ({})", name, Table(), KeyNames());
+    } else {  // where the schema is the index's
       const std::string schema = parts_.size() > 1 ? Quoted(parts_.front()) + "." : "";
-      sql = fmt::format("CREATE UNIQUE INDEX {}{} ON {} ({})", schema,
-                        Quoted(fmt::format("{}_{}_key", parts_.back(), fmt::join(key, "_"))),
-                        Quoted(parts_.back()), KeyNames());
+      sql = fmt::format("CREATE UNIQUE INDEX {}{} ON {} ({})", schema, name, Quoted(parts_.back()),
+                        KeyNames());
     }
     plan_.steps.push_back(
         {.sql = std::move(sql),
          .remarks = {fmt::format("{}.on_conflict: update finds rows by key; fails where two rows "
                                  "have the same, and locks the table while it is made",
                                  wanted_.output)}});
-    facts_.unique->push_back(std::move(key));
+    facts_.unique->push_back(Key());
   }
 
   const WantedTable& wanted_;
@@ -230,9 +284,10 @@ class TablePlanner {
 TablePlan PlanTables(const std::vector<WantedTable>& wanted, const FoundTables& found,
                      Dialect dialect, const TableTerms& terms, bool exactly_once) {
   TablePlan plan;
-  std::map<std::string, std::optional<TableFacts>> there;  // by name
+  std::map<std::vector<std::string>, std::optional<TableFacts>> there;  // by FullName
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    auto& facts = there.try_emplace(wanted[i].name, found.tables[i]).first->second;
+    auto& facts =
+        there.try_emplace(FullName(wanted[i].name, dialect, terms), found.tables[i]).first->second;
     TablePlanner(wanted[i], found, dialect, terms, plan).Plan(facts, exactly_once);
   }
   for (const auto& [ledger, facts] : found.ledgers) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ struct FoundTables {
   std::vector<std::pair<const LedgerTable*, std::optional<TableFacts>>> ledgers;
   // Types of the file → as the catalogue writes them, for columns that are there.
   std::map<std::string, std::string> types;
+  std::set<std::string> missing_schemas{};
 };
 
 struct TablePlan {

@@ -26,6 +26,11 @@ TableStore::Answer<FoundTables> FindTables(Catalogue& catalogue,
     if (!facts) return tl::unexpected(facts.error());
     const bool there = facts->has_value();
     found.tables.push_back(std::move(*facts));
+    if (!there && name->size() > 1) {
+      const auto schema = catalogue.HasSchema(name->front());
+      if (!schema) return tl::unexpected(schema.error());
+      if (!*schema) found.missing_schemas.insert(name->front());
+    }
     for (std::size_t i = 0; there && i < table.columns.size(); ++i) {
       const std::string& type = table.columns[i].type;
       if (type.empty() || found.types.contains(type)) continue;

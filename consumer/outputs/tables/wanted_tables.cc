@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "consumer/json/json_text.h"
+#include "consumer/outputs/rows/kept_values.h"
+#include "consumer/pipeline/route.h"
 #include "locking/base/time_text.h"
 
 namespace fencepost::consumer {
@@ -15,15 +17,16 @@ namespace {
 
 using Kind = Selector::Kind;
 
-ValueKind KindMadeBy(const Column& column) {
+ValueKind KindMadeBy(const Column& column, bool fence) {
   switch (column.conversion) {
     case Conversion::kDays:
       return ValueKind::kDate;
     case Conversion::kSeconds:
     case Conversion::kMillis:
     case Conversion::kMicros:
-    case Conversion::kNanos:
       return ValueKind::kMoment;
+    case Conversion::kNanos:  // no type of times keeps nine digits; as texts they have no order
+      return fence ? ValueKind::kMoment : ValueKind::kText;
     case Conversion::kBase64:
     case Conversion::kHex:
       return ValueKind::kBytes;
@@ -52,15 +55,19 @@ std::optional<ValueKind> KindOf(const Selector& selector) {
 WantedColumn ColumnOf(const RowShape& shape, std::size_t place,
                       const std::map<std::string, std::string>& types) {
   const Column& column = shape.columns[place];
+  const bool fence = shape.fence == place;
   const auto type = types.find(column.name);
   if (type != types.end()) return {.type = type->second, .by = KnownBy::kTypes};
   if (column.conversion != Conversion::kNone) {
-    return {.kind = KindMadeBy(column), .by = KnownBy::kConvert};
+    return {.kind = KindMadeBy(column, fence), .by = KnownBy::kConvert};
   }
   const auto kind = KindOf(column.selector);
+  // A version, most likely.
+  if (fence && kind.value_or(ValueKind::kText) == ValueKind::kText) {
+    return {.kind = ValueKind::kWhole};
+  }
   if (kind) return {.kind = *kind, .by = KnownBy::kSelector};
-  // A version, most likely: as a text 9 would be above 10.
-  return {.kind = shape.fence == place ? ValueKind::kWhole : ValueKind::kText};
+  return {};
 }
 
 ValueKind KindOfNumber(std::string_view text) {
@@ -79,6 +86,11 @@ ValueKind KindOfText(std::string_view text) {
   return text.size() == kDay ? ValueKind::kDate : ValueKind::kText;
 }
 
+// A handler may make what it reads.
+bool ReadsValue(const Selector& selector) {
+  return selector.kind == Kind::kValue || selector.kind == Kind::kJson || selector.OfElement();
+}
+
 }  // namespace
 
 std::optional<Dialect> DialectOf(const OutputOptions& output) {
@@ -86,6 +98,14 @@ std::optional<Dialect> DialectOf(const OutputOptions& output) {
   if (std::holds_alternative<MysqlOptions>(output)) return Dialect::kMysql;
   if (std::holds_alternative<SqliteOptions>(output)) return Dialect::kSqlite;
   return std::nullopt;
+}
+
+void Learn(WantedTable& table, std::size_t column, ValueKind kind, KnownBy by) {
+  WantedColumn& wanted = table.columns[column];
+  if (wanted.by != KnownBy::kNothing) return;
+  if (table.shape.fence == column && kind == ValueKind::kText) return;
+  wanted.kind = kind;
+  wanted.by = by;
 }
 
 std::vector<WantedTable> WantedTables(const EffectShapes& effects, std::string_view output) {
@@ -97,11 +117,12 @@ std::vector<WantedTable> WantedTables(const EffectShapes& effects, std::string_v
       columns.push_back(ColumnOf(effect.shape, i, effect.effect.rules.types));
     }
     for (const std::string& name : effect.tables) {
-      tables.push_back({.name = name,
-                        .output = fmt::format("{}{}", output, effect.name.empty() ? "" : ".effects"),
-                        .shape = effect.shape,
-                        .effect = effect.effect,
-                        .columns = columns});
+      tables.push_back(
+          {.name = name,
+           .output = fmt::format("{}{}", output, effect.name.empty() ? "" : ".effects"),
+           .shape = effect.shape,
+           .effect = effect.effect,
+           .columns = columns});
     }
   }
   return tables;
@@ -122,20 +143,23 @@ tl::expected<std::vector<WantedTable>, RowProblem> WantedTables(const OutputOpti
 }
 
 void SampledValues::Add(std::optional<JsonType> type, std::string_view text) {
+  constexpr std::size_t kMostKept = 1 << 20;
   ValueKind kind = ValueKind::kText;
   if (type == JsonType::kNumber) kind = KindOfNumber(text);
   if (type == JsonType::kBoolean) kind = ValueKind::kBoolean;
   if (type == JsonType::kObject || type == JsonType::kArray) kind = ValueKind::kJson;
   if (type == JsonType::kString) kind = KindOfText(text);
-  ++seen_[kind];
+  seen_.insert(kind);
+  ++count_;
+  bytes_ += sizeof(Value) + text.size();
+  if (bytes_ <= kMostKept) kept_.push_back({.type = type, .text = std::string(text)});
 }
 
 std::optional<ValueKind> SampledValues::Kind() const {
   if (seen_.empty()) return std::nullopt;
-  if (seen_.size() == 1) return seen_.begin()->first;
-  const auto number = [](const auto& one) {
-    return one.first == ValueKind::kWhole || one.first == ValueKind::kLongWhole ||
-           one.first == ValueKind::kDecimal;
+  if (seen_.size() == 1) return *seen_.begin();
+  const auto number = [](ValueKind one) {
+    return one == ValueKind::kWhole || one == ValueKind::kLongWhole || one == ValueKind::kDecimal;
   };
   if (!std::ranges::all_of(seen_, number)) return ValueKind::kText;
   return seen_.contains(ValueKind::kDecimal) ? ValueKind::kDecimal : ValueKind::kLongWhole;
@@ -145,7 +169,6 @@ Sampler::Sampler(std::vector<WantedTable>& tables,
                  const decltype(OutputTerms::make_filter)& make_filter)
     : tables_(tables) {
   for (const WantedTable& table : tables) {
-    values_.emplace_back(table.columns.size());
     filters_.push_back(nullptr);
     if (!table.effect.when.any()) continue;
     // It was compiled when the file was checked.
@@ -185,26 +208,32 @@ void Sampler::Add(const RecordContext& context, bool value_known) {
 }
 
 void Sampler::AddRow(std::size_t table, bool value_known) {
+  WantedTable& wanted = tables_[table];
   std::string text;
-  for (std::size_t column = 0; column < values_[table].size(); ++column) {
-    const Selector& selector = tables_[table].shape.columns[column].selector;
-    const bool of_value =
-        selector.kind == Kind::kValue || selector.kind == Kind::kJson || selector.OfElement();
-    if (of_value && !value_known) continue;
+  if (const auto& route = wanted.effect.route) {
+    if (ReadsValue(route->by) && !value_known) return;
+    const auto chosen = Choose(*route, evaluator_, text);
+    if (!chosen || *chosen != std::string_view(wanted.name)) return;
+  }
+  for (std::size_t place = 0; place < wanted.columns.size(); ++place) {
+    const Column& column = wanted.shape.columns[place];
+    if (ReadsValue(column.selector) && !value_known) continue;
     text.clear();
-    const auto found = evaluator_.Append(selector, text);
-    if (found && *found) values_[table][column].Add(evaluator_.type(), text);
+    const auto found = evaluator_.Append(column.selector, text);
+    if (!found || !*found) continue;
+    const Conversion encoding =
+        column.conversion == Conversion::kDecimal ? Conversion::kBase64 : column.conversion;
+    const auto type = evaluator_.type();
+    if (wanted.shape.MayOmit(place) && IsKept(wanted.shape.keep, type, text, encoding)) continue;
+    wanted.columns[place].sampled.Add(type, text);
   }
 }
 
 void Sampler::Finish() {
-  for (std::size_t table = 0; table < tables_.size(); ++table) {
-    for (std::size_t i = 0; i < values_[table].size(); ++i) {
-      WantedColumn& column = tables_[table].columns[i];
-      // What a selector says itself, a sample of it does not say better.
-      if (column.by != KnownBy::kNothing) continue;
-      const auto kind = values_[table][i].Kind();
-      if (kind) column = {.kind = *kind, .by = KnownBy::kSamples};
+  for (WantedTable& table : tables_) {
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      const auto kind = table.columns[i].sampled.Kind();
+      if (kind) Learn(table, i, *kind, KnownBy::kSamples);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,10 +41,30 @@ enum class ValueKind : std::uint8_t {
 // By what: the first of these that says it.
 enum class KnownBy : std::uint8_t { kTypes, kConvert, kSchema, kSamples, kSelector, kNothing };
 
+// Of a column: what they have in common, and the first MiB of them.
+class SampledValues {
+ public:
+  struct Value {
+    std::optional<JsonType> type;  // in JSON; nullopt: bytes
+    std::string text;
+  };
+  void Add(std::optional<JsonType> type, std::string_view text);
+  [[nodiscard]] std::optional<ValueKind> Kind() const;  // nullopt: there are none
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] const std::vector<Value>& kept() const { return kept_; }
+
+ private:
+  std::set<ValueKind> seen_;
+  std::size_t count_ = 0;
+  std::size_t bytes_ = 0;  // of those that are kept
+  std::vector<Value> kept_;
+};
+
 struct WantedColumn {
   std::string type{};  // SQL, of `types`; empty: one for `kind`
   ValueKind kind = ValueKind::kText;
   KnownBy by = KnownBy::kNothing;
+  SampledValues sampled{};
 };
 
 struct WantedTable {
@@ -54,23 +75,16 @@ struct WantedTable {
   std::vector<WantedColumn> columns;  // in the order of the shape's
 };
 
+// Unless something tells it already. A fence stays a number where it would be a text: as one, 9
+// would be above 10, and what is newer would be left out in silence.
+void Learn(WantedTable& table, std::size_t column, ValueKind kind, KnownBy by);
+
 // Those of all effects, in their order: statements have none of their own, and what chooses a table
 // has several. `output`: its section in the file.
 std::vector<WantedTable> WantedTables(const EffectShapes& effects, std::string_view output);
 // None: an output without tables, or with statements alone. Error: the rules for rows contradict
 // each other.
 tl::expected<std::vector<WantedTable>, RowProblem> WantedTables(const OutputOptions& output);
-
-// What the sampled values of a column have in common.
-class SampledValues {
- public:
-  // `type`: what it is in JSON; nullopt: bytes.
-  void Add(std::optional<JsonType> type, std::string_view text);
-  [[nodiscard]] std::optional<ValueKind> Kind() const;  // nullopt: there are none
-
- private:
-  std::map<ValueKind, std::size_t> seen_;
-};
 
 // Reads records by the columns of wanted tables. One thread.
 class Sampler {
@@ -80,14 +94,13 @@ class Sampler {
   // `value_known`: the context has the value that the output will see; otherwise the columns that
   // read it are left out.
   void Add(const RecordContext& context, bool value_known);
-  // Tells the tables. What the file says itself stays.
+  // Tells the tables what the values are. What the file says itself stays.
   void Finish();
 
  private:
   void AddRow(std::size_t table, bool value_known);
 
   std::vector<WantedTable>& tables_;
-  std::vector<std::vector<SampledValues>> values_;      // by table and column
   std::vector<std::unique_ptr<RecordFilter>> filters_;  // by table; null: every value
   Evaluator evaluator_;
 };

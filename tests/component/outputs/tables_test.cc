@@ -137,10 +137,12 @@ TEST_P(TablesTest, OfEachTypeAreWhatTheyWerePlannedAs) {
   EXPECT_THAT(again.differences, IsEmpty());
   const auto worker = Open(wanted.first);
   Batch batch;
-  batch.Add({.id = "1", .value = R"({"t":"a","w":-1,"l":18446744073709551616,"d":12.25,"b":true,
+  batch.Add(
+      {.id = "1", .value = R"({"t":"a","w":-1,"l":18446744073709551616,"d":52.520006599999,"b":true,
                           "day":"2026-11-22","m":"2026-11-22T10:00:00.5+02:00","j":{"a":[1]}})"});
   EXPECT_THAT(Results(*worker, batch), ElementsAre(WriteResult::kCommitted));
   EXPECT_THAT(Exec("SELECT t, w, l, day FROM effects"), "a|-1|18446744073709551616|2026-11-22");
+  EXPECT_THAT(Exec("SELECT d FROM effects"), HasSubstr("52.520006599999"));
   EXPECT_THAT(Exec("SELECT m FROM effects"), HasSubstr("08:00:00.5"));
 }
 
@@ -152,7 +154,8 @@ TEST_P(TablesTest, HaveTheTypesOfTheFile) {
                   {"e", "float"},
                   {"f", "\"my money\""},
                   {"g", "text COLLATE \"C\""},
-                  {"h", "decimal"}});
+                  {"h", "decimal"},
+                  {"i", "bigserial"}});
     Exec("CREATE DOMAIN \"my money\" AS numeric(10,2)");
   } else if (Is("mysql")) {
     types.insert({{"c", "datetime(3)"},
@@ -160,9 +163,22 @@ TEST_P(TablesTest, HaveTheTypesOfTheFile) {
                   {"e", "double precision"},
                   {"f", "json"},
                   {"g", "varchar(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"},
-                  {"h", "enum('A','b')"}});
+                  {"h", "enum('A','b')"},
+                  {"i", "char"},
+                  {"j", "bit"},
+                  {"k", "year"},
+                  {"l", "binary"},
+                  {"m", "character(10)"},
+                  {"n", "int8"},
+                  {"o", "fixed(10,2)"},
+                  {"p", "decimal unsigned"},
+                  {"q", "datetime(0)"},
+                  {"r", "float(53)"}});
   } else {
-    types.insert({{"c", "DateTime"}, {"d", "unsigned big int"}, {"e", "Double  Precision"}});
+    types.insert({{"c", "DateTime"},
+                  {"d", "unsigned big int"},
+                  {"e", "Double  Precision"},
+                  {"f", "text COLLATE NOCASE"}});
   }
   std::vector<Column> columns;
   for (const auto& [name, type] : types) {
@@ -189,6 +205,67 @@ TEST_P(TablesTest, GetTheColumnsAndTheKeyThatTheyLack) {
   EXPECT_EQ(Apply(planned), "");
   EXPECT_TRUE(Plan(output).plan.empty());
   EXPECT_EQ(Exec("SELECT id, amount, note FROM effects"), "7|NULL|NULL");
+}
+
+TEST_P(TablesTest, GetOneKeyFromTwoThatPlanItAtOnce) {
+  Exec("CREATE TABLE effects (id bigint NOT NULL, amount bigint)");
+  const OutputOptions output =
+      Output(Columns({{"id", "offset"}, {"amount", "offset"}}), Update({"id"}));
+  const Planned one = Plan(output);
+  const Planned other = Plan(output);
+  EXPECT_EQ(Apply(one), "");
+  EXPECT_NE(Apply(other), "");
+  EXPECT_TRUE(Plan(output).plan.empty());
+}
+
+TEST_P(TablesTest, HaveARowForEachKey) {
+  const OutputOptions output =
+      Output(Columns({{"id", "key"}, {"n", "offset"}}), Update({"id"}), true);
+  const auto worker = Open(output);
+  Batch batch;
+  for (const std::string& key :
+       {std::string("a"), std::string("a "), std::string("A"), std::string(700, 'k')}) {
+    batch.Add({.id = key.substr(0, 9), .key = key});
+  }
+  EXPECT_EQ(Results(*worker, batch), All(4, WriteResult::kCommitted));
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "4");
+}
+
+TEST_P(TablesTest, AreMadeInASchemaThatIsMissing) {
+  if (Is("sqlite")) return;  // it has the schemas of its files
+  const std::string schema = store_.database() + "_shop";
+  OutputOptions output = Output(Columns({{"id", "offset"}}));
+  if (auto* postgres = std::get_if<PostgresOptions>(&output)) postgres->table = schema + ".orders";
+  if (auto* mysql = std::get_if<MysqlOptions>(&output)) mysql->table = schema + ".orders";
+  const Planned planned = Plan(output);
+  EXPECT_THAT(planned.plan.steps, SizeIs(3));  // the schema, the table, the ledger
+  EXPECT_EQ(Apply(planned), "");
+  EXPECT_TRUE(Plan(output).plan.empty());
+  EXPECT_EQ(Exec("SELECT count(*) FROM " + schema + ".orders"), "0");
+}
+
+// A large table takes longer than the statements of a worker may.
+TEST_P(TablesTest, AreChangedWithoutALimitOfTime) {
+  const Planned planned = Plan(Output(Columns({{"id", "offset"}})));
+  const std::string limited =
+      Is("postgres") ? "DO $$ BEGIN IF current_setting('statement_timeout') <> '0' THEN"
+                       " RAISE 'limited'; END IF; END $$"
+      : Is("mysql")  ? "BEGIN NOT ATOMIC IF @@max_statement_time <> 0 THEN"
+                       " SIGNAL SQLSTATE '45000'; END IF; END"
+                     : "SELECT 1";
+  const auto done = planned.store->Run({limited});
+  EXPECT_TRUE(done.has_value()) << done.error().error.Line();
+}
+
+TEST_P(TablesTest, AreLookedAtWithoutRunningWhatStandsBehindAType) {
+  if (!Is("postgres")) return;  // which asks the database
+  Exec("CREATE SEQUENCE counter");
+  const Planned planned = Plan(Output(Columns({{"id", "offset"}})));
+  for (const std::string type :
+       {"bigint; SELECT nextval('counter'); --", "bigint IS DISTINCT FROM nextval('counter')"}) {
+    EXPECT_EQ(planned.store->catalogue().TypeInFull(type).value_or(""), type);
+    EXPECT_EQ(Exec("SELECT is_called FROM counter"), "f") << type;
+  }
 }
 
 TEST_P(TablesTest, OfAnotherTypeAreToldAndStay) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "consumer/outputs/tables/column_types.h"
+#include "consumer/record/text.h"
 #include "tests/component/outputs/batch.h"
 
 namespace fencepost::consumer {
@@ -13,11 +14,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 const TableTerms kTerms{.output = "output.postgres",
                         .where = "somewhere",
                         .ledger_file = "ledger.sql",
-                        .exact_names = true};
+                        .exact_names = true,
+                        .schema = "public",
+                        .collation = "utf8mb4_nopad_bin"};
 
 OutputOptions Options(Dialect dialect, std::vector<Column> columns, RowRules rules = {},
                       std::string table = "effects") {
@@ -94,14 +98,14 @@ TEST(TablePlan, MakesATableOfTypesThatTheFileAndTheSelectorsTell) {
 TEST(TablePlan, HasTheTypesOfEachDatabase) {
   EXPECT_THAT(Statements(Plan(OfAllKinds(Dialect::kMysql))),
               ElementsAre("CREATE TABLE `effects` (\n"
-                          "  `id` varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,\n"
+                          "  `id` varchar(768) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin,\n"
                           "  `at` datetime(6),\n"
                           "  `offset` bigint,\n"
                           "  `born` date,\n"
                           "  `paid` decimal(65,2),\n"
                           "  `raw` longblob,\n"
                           "  `total` numeric(12,2),\n"
-                          "  `note` longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,\n"
+                          "  `note` longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin,\n"
                           "  `version` bigint,\n"
                           "  PRIMARY KEY (`id`)\n"
                           ") ENGINE=InnoDB"));
@@ -111,7 +115,7 @@ TEST(TablePlan, HasTheTypesOfEachDatabase) {
   "at" datetime,
   "offset" bigint,
   "born" date,
-  "paid" numeric,
+  "paid" text,
   "raw" blob,
   "total" numeric(12,2),
   "note" text,
@@ -165,12 +169,12 @@ const Case kThere[] = {
     {"a column of types is missing", [](TableFacts& f) { f.columns.erase(f.columns.begin() + 6); },
      R"(ALTER TABLE "effects" ADD COLUMN "total" numeric(12,2))", ""},
     {"the key has no index", [](TableFacts& f) { f.unique->clear(); },
-     R"(CREATE UNIQUE INDEX ON "effects" ("id"))", ""},
+     R"(CREATE UNIQUE INDEX "fencepost_effects_id" ON "effects" ("id"))", ""},
     {"the key is part of an index",
      [](TableFacts& f) {
        f.unique = {{{"id", "at"}}};
      },
-     R"(CREATE UNIQUE INDEX ON "effects" ("id"))", ""},
+     R"(CREATE UNIQUE INDEX "fencepost_effects_id" ON "effects" ("id"))", ""},
     {"another type than in types", [](TableFacts& f) { f.columns[6].declared = "numeric(10,2)"; },
      "",
      "public.effects.total is numeric(10,2), and output.postgres.types says numeric(12,2); it "
@@ -228,7 +232,8 @@ TEST(TablePlan, MakesATableOnceForAllThatIsWrittenIntoIt) {
   const TablePlan plan = PlanTables(wanted, found, Dialect::kPostgres, kTerms, true);
   EXPECT_THAT(Statements(plan), ElementsAre("CREATE TABLE \"effects\" (\n  \"id\" text\n)",
                                             "ALTER TABLE \"effects\" ADD COLUMN \"at\" bigint",
-                                            "CREATE UNIQUE INDEX ON \"effects\" (\"id\")"));
+                                            "CREATE UNIQUE INDEX \"fencepost_effects_id\" ON "
+                                            "\"effects\" (\"id\")"));
   EXPECT_THAT(plan.differences, IsEmpty());
 }
 
@@ -236,9 +241,69 @@ TEST(TablePlan, MakesAUniqueIndexInTheWordsOfEachDatabase) {
   TableFacts facts = Whole();
   facts.unique->clear();
   EXPECT_THAT(Statements(Plan(OfAllKinds(Dialect::kMysql), facts)),
-              ElementsAre("ALTER TABLE `effects` ADD UNIQUE (`id`)"));
+              ElementsAre("ALTER TABLE `effects` ADD UNIQUE `fencepost_effects_id` (`id`)"));
   EXPECT_THAT(Statements(Plan(OfAllKinds(Dialect::kSqlite), facts)),
-              ElementsAre(R"(CREATE UNIQUE INDEX "effects_id_key" ON "effects" ("id"))"));
+              ElementsAre(R"(CREATE UNIQUE INDEX "fencepost_effects_id" ON "effects" ("id"))"));
+}
+
+TEST(TablePlan, NamesAnIndexWithinWhatDatabasesKeepAndByAllOfItsColumns) {
+  const auto name = [](const std::string& table, const char* key) {
+    TableFacts facts{.name = table, .columns = {{.name = key, .type = "text"}}};
+    const TablePlan plan = Plan(Options(Dialect::kPostgres, Columns({{key, "key"}}),
+                                        {.on_conflict = OnConflict::kUpdate, .key = {key}}, table),
+                                facts);
+    EXPECT_THAT(plan.steps, SizeIs(1));
+    const std::string sql = plan.steps.empty() ? "" : plan.steps[0].sql;
+    const std::size_t begin = sql.find('"') + 1;
+    return sql.substr(begin, sql.find('"', begin) - begin);
+  };
+  std::string table(39, 't');
+  for (int i = 0; i < 9; ++i) {
+    table.pop_back();
+    const std::string all = table + "üüüüüüüüüüüü";
+    EXPECT_LE(name(all, "a").size(), 63) << all;
+    EXPECT_TRUE(IsUtf8(name(all, "a"))) << all;
+    EXPECT_NE(name(all, "long_name_a"), name(all, "long_name_b"));
+  }
+}
+
+TEST(TablePlan, MakesATableOnceHoweverItIsNamed) {
+  struct Row {
+    Dialect dialect;
+    const char* one;
+    const char* other;
+    std::size_t tables;
+  };
+  const Row rows[] = {{Dialect::kPostgres, "orders", "public.orders", 1},
+                      {Dialect::kPostgres, "orders", "\"orders\"", 1},
+                      {Dialect::kPostgres, "orders", "Orders", 2},
+                      {Dialect::kPostgres, "orders", "shop.orders", 2},
+                      {Dialect::kMysql, "orders", "public.orders", 1},
+                      {Dialect::kMysql, "orders", "Orders", 2},
+                      {Dialect::kSqlite, "Events", "events", 1}};
+  for (const Row& row : rows) {
+    const auto columns = Columns({{"id", "key"}});
+    auto wanted = WantedTables(Options(row.dialect, columns, {}, row.one)).value();
+    wanted.push_back(WantedTables(Options(row.dialect, columns, {}, row.other)).value().front());
+    FoundTables found;
+    found.tables.resize(2);
+    EXPECT_THAT(PlanTables(wanted, found, row.dialect, kTerms, true).steps, SizeIs(row.tables))
+        << row.one << " " << row.other;
+  }
+}
+
+TEST(TablePlan, MakesASchemaThatIsMissingOnce) {
+  const auto columns = Columns({{"id", "key"}});
+  auto wanted = WantedTables(Options(Dialect::kPostgres, columns, {}, "shop.a")).value();
+  for (const char* table : {"shop.b", "there.c"}) {
+    wanted.push_back(WantedTables(Options(Dialect::kPostgres, columns, {}, table)).value().front());
+  }
+  FoundTables found;
+  found.tables.resize(3);
+  found.missing_schemas = {"shop"};
+  EXPECT_THAT(Statements(PlanTables(wanted, found, Dialect::kPostgres, kTerms, true)),
+              ElementsAre("CREATE SCHEMA IF NOT EXISTS \"shop\"", HasSubstr("TABLE \"shop\".\"a\""),
+                          HasSubstr("TABLE \"shop\".\"b\""), HasSubstr("TABLE \"there\".\"c\"")));
 }
 
 TEST(TablePlan, HasTheLedgersThatAreMissing) {
@@ -264,160 +329,6 @@ TEST(TablePlan, SaysThatIgnoreIgnoresNothingWithoutAKey) {
       Plan(Options(Dialect::kSqlite, columns, {.on_conflict = OnConflict::kIgnore}));
   EXPECT_THAT(plan.steps[0].remarks,
               ElementsAre(HasSubstr("ignore has no key, so there is no unique index")));
-}
-
-TEST(SampledValues, HaveTheNarrowestTypeThatHoldsAll) {
-  using enum JsonType;
-  struct Row {
-    std::vector<std::pair<std::optional<JsonType>, const char*>> values;
-    std::optional<ValueKind> kind;
-  };
-  const Row rows[] = {
-      {{}, std::nullopt},
-      {{{kNumber, "1"}, {kNumber, "-9223372036854775808"}}, ValueKind::kWhole},
-      {{{kNumber, "1"}, {kNumber, "9223372036854775808"}}, ValueKind::kLongWhole},
-      {{{kNumber, "1"}, {kNumber, "9223372036854775808"}, {kNumber, "0.5"}}, ValueKind::kDecimal},
-      {{{kNumber, "1e3"}}, ValueKind::kDecimal},
-      {{{kBoolean, "true"}, {kBoolean, "false"}}, ValueKind::kBoolean},
-      {{{kBoolean, "true"}, {kNumber, "1"}}, ValueKind::kText},
-      {{{kString, "12"}}, ValueKind::kText},
-      {{{kString, "2026-11-22"}}, ValueKind::kDate},
-      {{{kString, "2026-11-22T10:00:00Z"}, {kString, "2026-11-22 10:00:00.123456+01"}},
-       ValueKind::kMoment},
-      {{{kString, "2026-11-22"}, {kString, "2026-11-22T10:00:00Z"}}, ValueKind::kText},
-      {{{kString, "2026-11-22T10:00:00.1234567Z"}}, ValueKind::kText},
-      {{{kString, "10:00"}}, ValueKind::kText},
-      {{{kObject, "{}"}, {kArray, "[]"}}, ValueKind::kJson},
-      {{{kObject, "{}"}, {kString, "a"}}, ValueKind::kText},
-      {{{std::nullopt, "12"}}, ValueKind::kText}};
-  for (const Row& row : rows) {
-    SampledValues values;
-    for (const auto& [type, text] : row.values) values.Add(type, text);
-    EXPECT_EQ(values.Kind(), row.kind) << (row.values.empty() ? "" : row.values.back().second);
-  }
-}
-
-TEST(Sampler, TellsTheTypesOfWhatNothingElseTells) {
-  auto wanted = WantedTables(OfAllKinds(Dialect::kPostgres)).value();
-  Sampler sampler(wanted, {});
-  Record record;
-  record.value = R"({"born":1,"paid":"x","raw":"","total":true,"note":[1],"version":2.5})";
-  sampler.Add({.record = &record}, true);
-  sampler.Finish();
-  const auto of = [&](std::size_t column) {
-    return std::pair(wanted[0].columns[column].by, wanted[0].columns[column].kind);
-  };
-  EXPECT_EQ(of(2), std::pair(KnownBy::kSelector, ValueKind::kWhole));
-  EXPECT_EQ(of(4), std::pair(KnownBy::kConvert, ValueKind::kDecimal));
-  EXPECT_EQ(of(6).first, KnownBy::kTypes);
-  EXPECT_EQ(of(7), std::pair(KnownBy::kSamples, ValueKind::kJson));
-  EXPECT_EQ(of(8), std::pair(KnownBy::kSamples, ValueKind::kDecimal));
-}
-
-TEST(Sampler, LeavesOutWhatReadsAValueThatIsNotKnown) {
-  auto wanted = WantedTables(Options(Dialect::kPostgres,
-                                     Columns({{"made", "json:/n"}, {"own", "record:/n"}})))
-                    .value();
-  Sampler sampler(wanted, {});
-  Record record;
-  record.value = R"({"n":1})";
-  sampler.Add({.record = &record}, false);
-  sampler.Finish();
-  EXPECT_EQ(wanted[0].columns[0].by, KnownBy::kNothing);
-  EXPECT_EQ(wanted[0].columns[1].by, KnownBy::kSamples);
-}
-
-TEST(TablePlan, TellsOfAColumnThatDoesNotHoldWhatWasSampled) {
-  struct Row {
-    ValueKind sampled;
-    CellKind column;
-    bool told;
-  };
-  const Row rows[] = {
-      {ValueKind::kDecimal, CellKind::kWhole, true}, {ValueKind::kWhole, CellKind::kDecimal, false},
-      {ValueKind::kText, CellKind::kWhole, true},    {ValueKind::kText, CellKind::kText, false},
-      {ValueKind::kMoment, CellKind::kDate, true},   {ValueKind::kDate, CellKind::kDateTime, false},
-      {ValueKind::kJson, CellKind::kBoolean, true},  {ValueKind::kJson, CellKind::kJson, false},
-      {ValueKind::kBoolean, CellKind::kWhole, true}, {ValueKind::kWhole, CellKind::kOther, false},
-      {ValueKind::kWhole, CellKind::kBoolean, true}, {ValueKind::kBytes, CellKind::kBytes, false}};
-  for (const Row& row : rows) {
-    auto wanted = WantedTables(Options(Dialect::kPostgres, Columns({{"n", "json:/n"}}))).value();
-    wanted[0].columns[0] = {.kind = row.sampled, .by = KnownBy::kSamples};
-    TableFacts facts{.name = "t", .columns = {{.name = "n", .type = "some"}}};
-    facts.columns[0].cell.kind = row.column;
-    FoundTables found;
-    found.tables.emplace_back(facts);
-    const TablePlan plan = PlanTables(wanted, found, Dialect::kPostgres, kTerms, true);
-    EXPECT_EQ(!plan.differences.empty(), row.told)
-        << WordsOf(row.sampled) << " " << static_cast<int>(row.column);
-  }
-}
-
-TEST(ColumnTypes, AreOneTypeAndNothingMore) {
-  for (const char* type :
-       {"text", "numeric(12,2)", "numeric(3, -2)", "text[]", "timestamp(3) with time zone",
-        "double precision", "\"my type\"", "shop.\"Money\"", "enum('a','it''s; --','b,)')",
-        "varchar(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "int unsigned",
-        "text COLLATE \"C\"", "geometry(Point,4326)", "Größe"}) {
-    EXPECT_EQ(ProblemOfType(type), "") << type;
-  }
-  for (const char* type : {"",
-                           "  ",
-                           "text; DROP TABLE users",
-                           "text -- note",
-                           "text /* note */",
-                           "text # note",
-                           "text, \"more\" text",
-                           "text) ; (",
-                           "numeric(12",
-                           "\"open",
-                           "text NOT NULL",
-                           "text PRIMARY KEY",
-                           "text DEFAULT (now())",
-                           "int CHECK (id > 0)",
-                           "text\nNOT",
-                           "e'\\''",
-                           "numeric((1))",
-                           "text REFERENCES users(id)",
-                           "enum('a\\')",
-                           "text'x'",
-                           "bigint AS (1)",
-                           "enum('a' || 'b')",
-                           "x(1=1)"}) {
-    EXPECT_NE(ProblemOfType(type), "") << type;
-  }
-}
-
-TEST(ColumnTypes, AreComparedAsTheCatalogueWritesThem) {
-  struct Row {
-    const char* file;
-    const char* catalogue;
-    bool same;
-    Dialect dialect = Dialect::kMysql;
-  };
-  const Row rows[] = {
-      {"INTEGER", "int(11)", true},
-      {"bigint unsigned", "bigint(20) unsigned", true},
-      {"bigint", "bigint(20) unsigned", false},
-      {"boolean", "tinyint(1)", true},
-      {"numeric( 12 , 2 )", "decimal(12,2)", true},
-      {"decimal(12)", "decimal(12,0)", true},
-      {"decimal", "decimal(10,0)", true},
-      {"decimal(12,2)", "decimal(10,2)", false},
-      {"varchar(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "varchar(10)", true},
-      {"double precision", "double", true},
-      {"realm", "double", false},
-      {"enum('A','b')", "enum('A','b')", true},
-      {"enum('A','b')", "enum('a','b')", false},
-      {"datetime(3)", "datetime(6)", false},
-      {"Varchar( 20 )", "VARCHAR(20)", true, Dialect::kSqlite},
-      {"text", "TEXT", true, Dialect::kSqlite},
-      {"integer", "INT", false, Dialect::kSqlite}};
-  for (const Row& row : rows) {
-    EXPECT_EQ(TypeInCatalogue(row.file, row.dialect) == TypeInCatalogue(row.catalogue, row.dialect),
-              row.same)
-        << row.file << " " << row.catalogue << ": " << TypeInCatalogue(row.file, row.dialect);
-  }
 }
 
 }  // namespace
