@@ -291,7 +291,9 @@ TEST_P(TablesTest, AreMadeTogetherOrNotAtAll) {
   const std::string refused = Apply(Plan(output));
   EXPECT_NE(refused, "") << "two rows have one key";
   // MySQL commits each of such statements.
-  if (Is("mysql")) EXPECT_THAT(refused, HasSubstr("(done before it: 1)"));
+  if (Is("mysql")) {
+    EXPECT_THAT(refused, HasSubstr("(done before it: 1)"));
+  }
   EXPECT_THAT(Plan(output).plan.steps, SizeIs(Is("mysql") ? 2 : 3));
 }
 

@@ -217,23 +217,23 @@ output:
     fence_column: version
     fence_by: header:v
     on_null_value: delete
-    types: {body: "numeric(12,2)"}
+    types: {body: 'numeric(12,2)'}
     create: true
 )");
   const auto& postgres = std::get<consumer::PostgresOptions>(o.output);
-EXPECT_EQ(postgres.table, "shop.effects");
-EXPECT_EQ(postgres.columns[0].scale, 3);
-EXPECT_EQ(postgres.columns[1].scale, 2);
-EXPECT_EQ(postgres.columns[1].conversion, consumer::Conversion::kDecimal);
-EXPECT_EQ(postgres.rules.on_conflict, consumer::OnConflict::kUpdate);
-EXPECT_THAT(postgres.rules.key, ElementsAre("id"));
-EXPECT_EQ(postgres.rules.fence_column, "version");
-ASSERT_TRUE(postgres.rules.fence_by);
-EXPECT_EQ(postgres.rules.fence_by->Text(), "header:v");
-EXPECT_EQ(postgres.rules.on_null_value, consumer::OnNull::kDelete);
-EXPECT_EQ(postgres.statement, "");
-EXPECT_EQ(postgres.rules.types.at("body"), "numeric(12,2)");
-EXPECT_TRUE(postgres.create);
+  EXPECT_EQ(postgres.table, "shop.effects");
+  EXPECT_EQ(postgres.columns[0].scale, 3);
+  EXPECT_EQ(postgres.columns[1].scale, 2);
+  EXPECT_EQ(postgres.columns[1].conversion, consumer::Conversion::kDecimal);
+  EXPECT_EQ(postgres.rules.on_conflict, consumer::OnConflict::kUpdate);
+  EXPECT_THAT(postgres.rules.key, ElementsAre("id"));
+  EXPECT_EQ(postgres.rules.fence_column, "version");
+  ASSERT_TRUE(postgres.rules.fence_by);
+  EXPECT_EQ(postgres.rules.fence_by->Text(), "header:v");
+  EXPECT_EQ(postgres.rules.on_null_value, consumer::OnNull::kDelete);
+  EXPECT_EQ(postgres.statement, "");
+  EXPECT_EQ(postgres.rules.types.at("body"), "numeric(12,2)");
+  EXPECT_TRUE(postgres.create);
 }
 
 TEST(Output, OfPostgresTakesAStatementInstead) {
