@@ -113,7 +113,7 @@ class EffectLint {
                         path_);
       } else if (const std::string problem = consumer::ProblemOfType(text.value, dialect);
                  !problem.empty()) {
-        findings_.Error(text.at, "types", "{}: \"{}\" {}", path, text.shown, problem);
+        findings_.Error(text.at, "types", "{}: {} {}", path, text.shown, problem);
       }
     }
   }

@@ -52,10 +52,11 @@ std::vector<std::pair<std::string, std::string>> ShownOf(const Values& values) {
     if (entry == nullptr) continue;
     std::string shown = entry->texts.empty() ? "[]" : "";
     if (key.type == Type::kSections) shown = fmt::format("{} of them", entry->node->items.size());
-    Place last{0, 0};  // what one ${…} gives to a list is shown once
+    const Text* last = nullptr;  // what one ${…} gives to a list is shown once
     for (const Text& text : entry->texts) {
-      const bool again = text.at == last && text.value != text.written;
-      last = text.at;
+      const bool again = last != nullptr && text.at == last->at && text.shown == last->shown &&
+                         text.value != text.written;
+      last = &text;
       if (again) continue;
       if (!shown.empty()) shown += ", ";
       if (!text.name.empty()) shown += text.name + ": ";

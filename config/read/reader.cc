@@ -230,7 +230,8 @@ class Reader {
       text->name_at = name.at;
       entry.texts.push_back(std::move(*text));
     }
-    if (map.entries.empty() && key.type == Type::kSelectorMap && !key.may_be_empty) {
+    const bool filled = key.type == Type::kSelectorMap || key.required;
+    if (map.entries.empty() && filled && !key.may_be_empty) {
       findings_.Error(key_node.at, "value", "{} is empty", key.path);
     } else {
       entry.complete = good;

@@ -80,9 +80,11 @@ class TestsReader {
         findings_(findings),
         topics_(pipeline.Strings("kafka.topics")),
         cells_(CellNames(pipeline)),
-        effects_(pipeline.Given("output.postgres.effects") ||
-                 pipeline.Given("output.mysql.effects") ||
-                 pipeline.Given("output.sqlite.effects")) {}
+        several_(pipeline.Given("output.postgres.effects") ? "effects"
+                 : pipeline.Given("output.mysql.effects")  ? "effects"
+                 : pipeline.Given("output.sqlite.effects") ? "effects"
+                 : pipeline.Given("output.kafka.records")  ? "records"
+                                                           : "") {}
 
   std::vector<PipelineTest> Read() {
     std::vector<PipelineTest> tests;
@@ -236,10 +238,14 @@ class TestsReader {
 
   void ReadRows(const Node& rows, std::vector<ExpectedRow>& to) {
     const bool by_table = rows.kind == Node::Kind::kMap;
-    if (by_table != effects_ && !(effects_ && rows.items.empty())) {
+    const bool several = !several_.empty();
+    if (by_table != several && !(several && rows.items.empty())) {
+      const bool tables = several_ == "effects";
       Error(rows.at, "tests.expect.rows: {}",
-            effects_ ? "the output has effects: give a map, as in rows: {TABLE: [{COLUMN: TEXT}]}"
-                     : "the output has one table: give a list, as in rows: [{COLUMN: TEXT}]");
+            several
+                ? fmt::format("the output has {}: give a map, as in rows: {{{}: [{{{}: TEXT}}]}}",
+                              several_, tables ? "TABLE" : "TOPIC", tables ? "COLUMN" : "key")
+                : "the output has one table: give a list, as in rows: [{COLUMN: TEXT}]");
       return;
     }
     for (const Node& row : rows.items) ReadRow(row, "", to);
@@ -342,7 +348,7 @@ class TestsReader {
   Findings& findings_;
   const consumer::ReadTopics topics_;
   std::vector<std::string> cells_;
-  const bool effects_;
+  const std::string_view several_;  // the key whose rows are told by table or topic; else empty
 };
 
 }  // namespace

@@ -53,6 +53,8 @@ struct OutputError {
   std::string detail;
   // kRefused: the same for refusals for the same reason, as far as the database tells them apart.
   std::string kind{};
+  // kRefused: by which of the tables of effects, as BatchRows has them; nullopt: it is not known.
+  std::optional<std::size_t> table{};
   // kRefused: the rule between rows that is broken (WriteOutcome::may_pass). kUnique: of no meaning
   // where no record changes or deletes a row.
   enum class Between : std::uint8_t { kNone, kUnique, kForeignKey } between = Between::kNone;

@@ -152,7 +152,11 @@ class TopicOutput final : public TestOutput {
     void Interrupt() override {}
 
    private:
-    // What a schema would encode must be JSON.
+    // What is taken as it is, and a schema encodes, must be JSON.
+    [[nodiscard]] bool EncodesTheValue() const {
+      return topic_.options_.encode.value.Needed() &&
+             topic_.options_.value.kind == Selector::Kind::kValue;
+    }
     tl::expected<bool, std::string> Add(const WriteItem& item, std::vector<TestRow>& rows) {
       const std::size_t before = rows.size();
       records_.Begin(item);
@@ -161,7 +165,7 @@ class TopicOutput final : public TestOutput {
         if (!made) return tl::unexpected(made.error().detail);
         if (*made == nullptr) return rows.size() > before;
         const OutgoingRecord& record = **made;
-        if (topic_.options_.encode.value.Needed() && record.value) {
+        if (EncodesTheValue() && record.value) {
           const std::string_view problem = JsonProblem(*record.value);
           if (!problem.empty()) return tl::unexpected(fmt::format("value: {}", problem));
         }

@@ -15,6 +15,8 @@
 #include "consumer/outputs/mysql/mysql_connection.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
+#include "consumer/pipeline/read_topics.h"
+#include "consumer/pipeline/route.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {
@@ -94,6 +96,18 @@ class JqValues final : public ValueProgram {
   JqOfARecord program_;
 };
 
+// The cluster that is read, which must be another one than `cluster`, where a topic there has the
+// name of one that is read.
+std::optional<KafkaOptions> SourceBeside(const PipelineOptions& options,
+                                         const ClusterOptions& cluster,
+                                         const std::vector<std::string>& topics) {
+  const ReadTopics read(options.kafka.topics);
+  const bool named =
+      std::ranges::any_of(topics, [&](const std::string& topic) { return read.Has(topic); });
+  if (cluster.brokers.empty() || !named) return std::nullopt;
+  return options.kafka;
+}
+
 PoolRunner::Make MakeCustom(const CustomHandlerOptions& options) {
   return [make = options.make]() -> tl::expected<std::unique_ptr<Handler>, Error> {
     auto handler = make ? make() : nullptr;
@@ -130,7 +144,8 @@ std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::st
   if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
     return MakeKafkaOutput(OutputCluster(options), *kafka,
                            LettersInTransaction(options) ? options.dead_letter->topic : "",
-                           options.name, worker, std::move(group_metadata), OutputJq());
+                           options.name, worker, std::move(group_metadata), OutputJq(),
+                           SourceBeside(options, kafka->cluster, TopicsOf(*kafka)));
   }
   if (const auto* file = std::get_if<FileOptions>(&options.output)) {
     return MakeFileOutput(*file, worker);
@@ -216,9 +231,10 @@ std::unique_ptr<DeadLetterPublisher> MakeDeadLetterPublisher(const PipelineOptio
                                                              DeadLetterPublisher::Outcome outcome,
                                                              DeadLetterPublisher::State state) {
   if (!options.dead_letter || LettersInTransaction(options)) return nullptr;
-  return std::make_unique<DeadLetterPublisher>(LetterCluster(options), *options.dead_letter,
-                                               options.name, observer, std::move(outcome),
-                                               std::move(state));
+  return std::make_unique<DeadLetterPublisher>(
+      LetterCluster(options), *options.dead_letter, options.name, observer, std::move(outcome),
+      std::move(state),
+      SourceBeside(options, options.dead_letter->cluster, {options.dead_letter->topic}));
 }
 
 std::unique_ptr<HandlerRunner> MakeHandlerRunner(const HandlerOptions& options,

@@ -53,7 +53,8 @@ void Say(const std::string& line) {
 }
 
 // The pipeline as its file says; what is replaced needs no variables. nullopt: it was told why.
-std::optional<PipelineOptions> LoadForDev(const DevArguments& arguments) {
+std::optional<PipelineOptions> LoadForDev(const DevArguments& arguments,
+                                          std::vector<std::string>& notes) {
   std::vector<std::string> stood_in;
   config::LoadResult loaded = LoadFileWithStandIns(
       arguments.pipeline.files.front(), arguments.pipeline.beside, stood_in,
@@ -73,13 +74,19 @@ std::optional<PipelineOptions> LoadForDev(const DevArguments& arguments) {
                     named.error()));
     return std::nullopt;
   }
+  notes = UseOneCluster(*loaded.options);
   return std::move(loaded.options);
 }
 
 class Dev {
  public:
-  Dev(const DevArguments& arguments, PipelineOptions file, DevInput input)
-      : arguments_(arguments), file_(std::move(file)), input_(std::move(input)), effects_(file_) {}
+  Dev(const DevArguments& arguments, PipelineOptions file, std::vector<std::string> notes,
+      DevInput input)
+      : arguments_(arguments),
+        file_(std::move(file)),
+        notes_(std::move(notes)),
+        input_(std::move(input)),
+        effects_(file_) {}
 
   // The exit code.
   int Story() {
@@ -90,7 +97,8 @@ class Dev {
                              .and_then([&] { return StartFeeder(); });
     if (!started && started.error().code == "http_bad_address") return ExitUsage(started.error());
     if (!started) return ExitFailed("dev: " + started.error().Line());
-    for (const std::string& note : dev_.notes) Say("  note    " + note);
+    notes_.insert(notes_.end(), dev_.notes.begin(), dev_.notes.end());
+    for (const std::string& note : notes_) Say("  note    " + note);
     const int code = process_->RunUntilStopped(signals_);
     feeder_->Stop();
     return Verdict(code);
@@ -196,6 +204,7 @@ class Dev {
 
   const DevArguments arguments_;
   const PipelineOptions file_;
+  std::vector<std::string> notes_;
   DevInput input_;
   const RunSignals signals_;
   std::optional<TempFolder> folder_{std::in_place};
@@ -211,12 +220,13 @@ int RunDev(const DevArguments& arguments) {
   if (from_input && arguments.produce == "-") {
     return ExitUsage("dev: FILE and the records of --produce cannot both be standard input");
   }
-  auto file = LoadForDev(arguments);
+  std::vector<std::string> notes;
+  auto file = LoadForDev(arguments, notes);
   if (!file) return kUsage;
   auto input =
       from_input && arguments.produce.empty() ? DevInput() : DevInput::Open(arguments.produce);
   if (!input) return ExitUsage(input.error());
-  return Dev(arguments, std::move(*file), std::move(*input)).Story();
+  return Dev(arguments, std::move(*file), std::move(notes), std::move(*input)).Story();
 }
 
 }  // namespace

@@ -62,17 +62,6 @@ std::string MatchedBy(const std::string& pattern) {
   return "";
 }
 
-// There is one cluster: a topic of another one gives way to its namesake.
-void UseTopic(ClusterOptions& cluster, std::string& topic, std::string_view section,
-              std::string_view end, DevPipeline& dev) {
-  cluster = {};
-  const auto& read = dev.options.kafka.topics;
-  if (std::ranges::find(read, topic) == read.end()) return;
-  while (std::ranges::find(read, topic) != read.end()) topic += end;
-  dev.notes.push_back(
-      fmt::format("{}.topic: it is {} here, where one cluster has all topics", section, topic));
-}
-
 void UseLockNode(LockSection& lock, const DevPlaces& places) {
   lock.redis = {.nodes = {places.lock_node}};
 }
@@ -140,18 +129,39 @@ tl::expected<void, std::string> NameTopics(KafkaOptions& kafka) {
   return {};
 }
 
+std::vector<std::string> UseOneCluster(PipelineOptions& file) {
+  std::vector<std::string> notes;
+  const auto use = [&](std::string& topic, std::string_view section, std::string_view end) {
+    const auto& read = file.kafka.topics;
+    if (topic.empty() || std::ranges::find(read, topic) == read.end()) return;
+    while (std::ranges::find(read, topic) != read.end()) topic += end;
+    notes.push_back(
+        fmt::format("{}: its topic is {} here, where one cluster has all topics", section, topic));
+  };
+  auto* const to = std::get_if<KafkaOutputOptions>(&file.output);
+  if (to != nullptr && !to->cluster.brokers.empty()) {
+    to->cluster = {};
+    use(to->topic, "output.kafka", ".out");
+    for (KafkaRecord& record : to->records) {
+      use(record.topic, "output.kafka.records", ".out");
+      if (!record.route) continue;
+      use(record.route->name, "output.kafka.records", ".out");
+      for (auto& [found, topic] : record.route->of) use(topic, "output.kafka.records", ".out");
+    }
+  }
+  if (auto& letters = file.dead_letter; letters && !letters->cluster.brokers.empty()) {
+    letters->cluster = {};
+    use(letters->topic, "dead_letter", ".dead");
+  }
+  return notes;
+}
+
 DevPipeline ForDev(PipelineOptions file, const DevPlaces& places) {
   DevPipeline dev{.options = std::move(file), .notes = {}};
   PipelineOptions& options = dev.options;
   UseKafka(options.kafka, places, dev.notes);
   UseLockNode(options.lock, places);
   UseOutput(options.output, places, dev.notes);
-  if (auto* to = std::get_if<KafkaOutputOptions>(&options.output)) {
-    UseTopic(to->cluster, to->topic, "output.kafka", ".out", dev);
-  }
-  if (auto& letters = options.dead_letter) {
-    UseTopic(letters->cluster, letters->topic, "dead_letter", ".dead", dev);
-  }
   if (std::holds_alternative<HttpHandlerOptions>(options.handler.kind)) {
     dev.notes.emplace_back("handler.http: its url is called, as in the file");
   }

@@ -34,6 +34,10 @@ DevPipeline ForDev(consumer::PipelineOptions file, const DevPlaces& places);
 // mind.
 tl::expected<void, std::string> NameTopics(consumer::KafkaOptions& kafka);
 
+// Outputs and dead letters of other clusters are on that of the input; a topic there whose name is
+// read has another one. What that changes, a sentence each.
+std::vector<std::string> UseOneCluster(consumer::PipelineOptions& file);
+
 // What is made for it: the topics that it reads and writes.
 inline constexpr int kDevPartitions = 4;  // of those that it reads
 std::vector<LocalServers::Topic> TopicsOf(const consumer::PipelineOptions& options);

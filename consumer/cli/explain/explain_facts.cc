@@ -15,6 +15,7 @@
 #include "consumer/decode/registry/registry_decoder.h"
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/log_identity/log_sample.h"
+#include "consumer/kafka/output/output_records.h"
 #include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/outputs/rows/item_values.h"
 #include "consumer/pipeline/read_topics.h"
@@ -70,8 +71,21 @@ consumer::EffectShapes TakenBy(const consumer::OutputOptions& output) {
 // Why the columns refuse the record, as far as no database is needed to tell. Of a null value
 // on_null_value decides; of what http or exec answers, only what they do not make is known.
 std::string WhyNoRow(const PipelineOptions& options, const consumer::WriteItem& item) {
-  if (options.handler.outside() ||
-      std::holds_alternative<consumer::KafkaOutputOptions>(options.output)) {
+  const auto* const kafka = std::get_if<consumer::KafkaOutputOptions>(&options.output);
+  const bool encoded =
+      kafka != nullptr && (kafka->encode.key.Needed() || kafka->encode.value.Needed());
+  if (kafka != nullptr && !options.handler.outside() && !encoded) {
+    consumer::OutputRecords records(*kafka, "", nullptr,
+                                    consumer::DecodeOptions::IsWireFormat(options.kafka.decode.key),
+                                    consumer::OutputJq());
+    records.Begin(item);
+    for (;;) {
+      const auto record = records.Next();
+      if (!record) return record.error().detail;
+      if (*record == nullptr) return "";
+    }
+  }
+  if (options.handler.outside() || encoded) {
     consumer::Evaluator evaluator;
     return MissingPart(consumer::RequiredPartsOf(options.output, options.handler),
                        {.record = item.record, .where = item.where, .origin = item.origin},

@@ -164,8 +164,8 @@ struct TargetLint {
     if (keyless) {
       Tell(
           fmt::format("is compacted (cleanup.policy) and takes no record without a key, as those "
-                      "of topic '{}' are: give output.kafka.key",
-                      name));
+                      "of topic '{}' are: give {}.key",
+                      name, key == "output.kafka.records" ? key : "output.kafka"));
     }
     return deleted || refused || early || keyless;
   }

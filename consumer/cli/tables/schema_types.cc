@@ -33,7 +33,8 @@ std::optional<ValueKind> KindOf(const Type& type) {
     case Kind::kBytes:
     case Kind::kFixed:
       return type.logical == Logical::kDecimal ? ValueKind::kDecimal : ValueKind::kText;
-    case Kind::kString:
+    case Kind::kString:  // of anything: samples say more
+      return type.logical == Logical::kNone ? std::nullopt : std::optional(ValueKind::kText);
     case Kind::kEnum:
       return ValueKind::kText;
     case Kind::kRecord:
@@ -47,7 +48,7 @@ std::optional<ValueKind> KindOf(const Type& type) {
   for (const Type* branch : type.members) {
     if (branch->kind == Kind::kNull) continue;
     const auto one = KindOf(*branch);
-    if (kind && kind != one) return std::nullopt;
+    if (!one || (kind && kind != one)) return std::nullopt;
     kind = one;
   }
   return kind;

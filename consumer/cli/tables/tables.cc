@@ -21,6 +21,7 @@
 #include "consumer/cli/tables/schema_types.h"
 #include "consumer/cli/tables/topic_sample.h"
 #include "consumer/outputs/tables/table_store.h"
+#include "consumer/pipeline/read_topics.h"
 
 namespace fencepost::cli {
 namespace {
@@ -121,8 +122,15 @@ class Tables {
   tl::expected<void, Error> LearnTypes(std::vector<consumer::WantedTable>& wanted) {
     const bool schemas = !options_.kafka.decode.registry.url.empty();
     if (!schemas && arguments_.sample == 0) return {};
-    const auto topics = TopicsOf(options_.kafka);
-    if (!topics) return tl::unexpected(topics.error());
+    const consumer::ReadTopics read(options_.kafka.topics);
+    tl::expected<std::vector<std::string>, Error> topics = read.names();
+    if (arguments_.sample > 0) {
+      topics = TopicsOf(options_.kafka);
+      if (!topics) return tl::unexpected(topics.error());
+    } else if (!read.pattern().empty()) {
+      notes_.emplace_back(
+          "schemas of topics that patterns match are asked for with --sample alone");
+    }
     if (schemas) {
       const auto taken = TakeSchemaTypes(options_, *topics, wanted);
       if (!taken) return tl::unexpected(taken.error());

@@ -109,6 +109,19 @@ tl::expected<std::unique_ptr<KafkaAdmin>, Error> KafkaAdmin::Make(const KafkaOpt
   return std::unique_ptr<KafkaAdmin>(new KafkaAdmin(handle->release()));
 }
 
+tl::expected<bool, Error> SameCluster(const KafkaOptions& one, const KafkaOptions& other,
+                                      Millis limit) {
+  std::vector<std::string> ids;
+  for (const KafkaOptions* options : {&one, &other}) {
+    const auto admin = KafkaAdmin::Make(*options);
+    if (!admin) return tl::unexpected(admin.error());
+    auto id = (*admin)->ClusterId(limit);
+    if (!id) return tl::unexpected(id.error());
+    ids.push_back(std::move(*id));
+  }
+  return ids.front() == ids.back();
+}
+
 tl::expected<std::string, Error> KafkaAdmin::ClusterId(Millis limit) {
   char* id = rd_kafka_clusterid(handle_.get(), Ms(limit));
   if (id == nullptr) {

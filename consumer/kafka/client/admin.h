@@ -36,6 +36,10 @@ tl::expected<std::vector<KnownTopic>, rd_kafka_resp_err_t> AskTopics(rd_kafka_t*
                                                                      const ReadTopics& read,
                                                                      Millis limit);
 
+// Whether both lead to one cluster. Error: one of them does not answer.
+tl::expected<bool, Error> SameCluster(const KafkaOptions& one, const KafkaOptions& other,
+                                      Millis limit);
+
 class KafkaAdmin {
  public:
   // Brokers, TLS and SASL as in `options`; its group is the one that is asked about.

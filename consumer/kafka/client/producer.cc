@@ -101,6 +101,14 @@ std::string WhyRefused(const rd_kafka_message_t* message) {
   }
 }
 
+Error ErrorOfLoop(std::string_view section) {
+  return {"bad_config",
+          fmt::format("{}.brokers are of the same cluster as kafka.brokers, and its topic is read: "
+                      "records would come back for ever",
+                      section),
+          fmt::format("{}.topic", section), "take a topic of its own"};
+}
+
 Error ErrorOfTopic(const std::string& topic, const char* where, rd_kafka_resp_err_t code) {
   if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
     return {"unknown_topic", fmt::format("topic '{}' does not exist (yet)", topic), where,

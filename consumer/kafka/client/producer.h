@@ -49,6 +49,8 @@ std::string WhyRefused(const rd_kafka_message_t* message);
 std::string_view WhatToDoAbout(rd_kafka_resp_err_t error);
 
 // The topic is not there, or not to be written: looked for again until it is. `where`: its key.
+// `section` has brokers of the cluster that is read, and names a topic that is.
+Error ErrorOfLoop(std::string_view section);
 Error ErrorOfTopic(const std::string& topic, const char* where, rd_kafka_resp_err_t code);
 
 // Queues a copy of it, for `topic` where that is given. `opaque` comes back in the delivery report.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/kafka/client/admin.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -48,8 +49,10 @@ Blame BlameOf(const Error& error) {
 
 DeadLetterPublisher::DeadLetterPublisher(const KafkaOptions& kafka, DeadLetterOptions options,
                                          std::string pipeline, ConsumerObserver* observer,
-                                         Outcome outcome, State state)
+                                         Outcome outcome, State state,
+                                         std::optional<KafkaOptions> source)
     : kafka_(kafka),
+      source_(std::move(source)),
       options_(std::move(options)),
       pipeline_(std::move(pipeline)),
       observer_(observer),
@@ -68,18 +71,27 @@ bool DeadLetterPublisher::Stopping() {
 bool DeadLetterPublisher::AwaitTopic() {
   for (;;) {
     const auto said = producer_->LookFor(options_.topic, kLookFor);
-    if (said == RD_KAFKA_RESP_ERR_NO_ERROR) break;
+    const bool there = said == RD_KAFKA_RESP_ERR_NO_ERROR;
+    tl::expected<bool, Error> loop = false;
+    if (there && source_) loop = SameCluster(*source_, kafka_, kLookFor);
+    if (there && loop && !*loop) break;
     const bool missing = said == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     const bool forbidden = said == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
-    if ((missing || forbidden) && told_.first) {
-      told_ = {false, ErrorOfTopic(options_.topic, "dead_letter.topic", said).Line()};
-      observer_->OnNote(locking::Severity::kWarn, missing ? "topic_missing" : "not_authorised",
+    const bool same = loop && *loop;
+    if ((missing || forbidden || same) && told_.first) {
+      const Error error = same ? ErrorOfLoop("dead_letter")
+                               : ErrorOfTopic(options_.topic, "dead_letter.topic", said);
+      told_ = {false, error.Line()};
+      observer_->OnNote(locking::Severity::kWarn,
+                        same      ? "dead_letter_failed"
+                        : missing ? "topic_missing"
+                                  : "not_authorised",
                         told_.second);
       state_(told_.first, told_.second);
     }
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, kLookFor, [this] { return stopping_; })) return false;
-    if (told_.first && !arrived_.empty()) return true;
+    if (told_.first && !arrived_.empty() && !source_) return true;
   }
   TellState("");
   return true;

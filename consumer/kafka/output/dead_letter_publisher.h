@@ -48,8 +48,10 @@ class DeadLetterPublisher {
   using Outcome = std::function<void(Ids published, Ids refused)>;
   using State = std::function<void(bool up, std::string reason)>;
 
+  // `source`: as MakeKafkaOutput; while it may be the same cluster, letters wait.
   DeadLetterPublisher(const KafkaOptions& kafka, DeadLetterOptions options, std::string pipeline,
-                      ConsumerObserver* observer, Outcome outcome, State state);
+                      ConsumerObserver* observer, Outcome outcome, State state,
+                      std::optional<KafkaOptions> source = {});
   ~DeadLetterPublisher();  // Stop
   DeadLetterPublisher(const DeadLetterPublisher&) = delete;
   DeadLetterPublisher& operator=(const DeadLetterPublisher&) = delete;
@@ -87,6 +89,7 @@ class DeadLetterPublisher {
   bool Stopping();
 
   const KafkaOptions kafka_;
+  const std::optional<KafkaOptions> source_;
   const DeadLetterOptions options_;
   const std::string pipeline_;
   ConsumerObserver* const observer_;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/topic_reader.h"
 #include "consumer/kafka/source/offset_committer.h"
 #include "locking/base/check.h"
@@ -74,6 +75,15 @@ tl::expected<void, OutputError> KafkaOutput::Prepare() {
       options_.records.empty() ? "output.kafka.topic" : "output.kafka.records";
   for (const rdkafka::Topic& topic : live_.topics) {
     if (auto found = CheckTopic(topic.get(), where); !found) return found;
+  }
+  if (source_) {
+    const auto same = SameCluster(*source_, kafka_, kAnswerLimit);
+    if (!same) return tl::unexpected(OutputError{.error = same.error()});
+    if (*same) {
+      fatal_ = OutputError{.error = ErrorOfLoop("output.kafka"), .fatal = true};
+      return tl::unexpected(*fatal_);
+    }
+    source_.reset();
   }
   if (live_.dead_letters != nullptr) {
     if (auto found = CheckTopic(live_.dead_letters.get(), "dead_letter.topic"); !found) {
@@ -434,10 +444,10 @@ std::unique_ptr<Output> MakeKafkaOutput(const KafkaOptions& kafka,
                                         const KafkaOutputOptions& options,
                                         std::string dead_letter_topic, std::string pipeline,
                                         std::string worker, GroupMetadataOf group_metadata,
-                                        const JqMakers& jq) {
+                                        const JqMakers& jq, std::optional<KafkaOptions> source) {
   return std::make_unique<KafkaOutput>(kafka, options, std::move(dead_letter_topic),
                                        std::move(pipeline), std::move(worker),
-                                       std::move(group_metadata), jq);
+                                       std::move(group_metadata), jq, std::move(source));
 }
 
 }  // namespace fencepost::consumer

@@ -31,6 +31,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "consumer/outputs/output.h"
@@ -44,12 +45,14 @@ struct GroupMetadata;  // consumer/kafka/client/rdkafka_holders.h
 // The group metadata of this assignment, or nullptr when it is over (KafkaSource::MetadataOf).
 using GroupMetadataOf = std::function<std::shared_ptr<const GroupMetadata>(AssignmentEpoch epoch)>;
 
-// transactional.id is PIPELINE.WORKER (no pipeline name holds a dot): under a stable worker name a
-// successor aborts its predecessor's open transaction at once.
+// `source`: the cluster that is read, where it must be another one: a topic has the name of one
+// that is read. transactional.id is PIPELINE.WORKER (no pipeline name holds a dot): under a stable
+// worker name a successor aborts its predecessor's open transaction at once.
 std::unique_ptr<Output> MakeKafkaOutput(const KafkaOptions& kafka,
                                         const KafkaOutputOptions& options,
                                         std::string dead_letter_topic, std::string pipeline,
                                         std::string worker, GroupMetadataOf group_metadata,
-                                        const JqMakers& jq = {});
+                                        const JqMakers& jq = {},
+                                        std::optional<KafkaOptions> source = {});
 
 }  // namespace fencepost::consumer

@@ -42,8 +42,10 @@ class KafkaOutput final : public Output {
 
   KafkaOutput(const KafkaOptions& kafka, const KafkaOutputOptions& options,
               std::string dead_letter_topic, std::string pipeline, std::string worker,
-              GroupMetadataOf group_metadata, const JqMakers& jq)
+              GroupMetadataOf group_metadata, const JqMakers& jq,
+              std::optional<KafkaOptions> source)
       : kafka_(kafka),
+        source_(std::move(source)),
         options_(options),
         dead_letter_topic_(std::move(dead_letter_topic)),
         pipeline_(std::move(pipeline)),
@@ -117,6 +119,7 @@ class KafkaOutput final : public Output {
   [[nodiscard]] bool GiveUp(Clock::time_point since) const;
 
   const KafkaOptions kafka_;
+  std::optional<KafkaOptions> source_;  // until it is known to be another cluster
   const KafkaOutputOptions options_;
   const std::string dead_letter_topic_, pipeline_, worker_, id_;
   const GroupMetadataOf group_metadata_;

@@ -28,6 +28,7 @@ void PostgresOutput::NameEffect(OutputError& error, std::size_t step, const Tabl
   const bool one = rows_.size() == 1 && rows.rows(0) == 1;
   const std::string where = one ? rows.Where(0, 0) : rows.Where();
   for (std::string* text : {&error.error.what, &error.detail}) text->insert(0, where);
+  error.table = written[place];
 }
 
 void PostgresOutput::Explain(OutputError& refusal) {
@@ -42,8 +43,8 @@ std::optional<PostgresOutput::ColumnOf> PostgresOutput::QuotedColumn(
     const OutputError& refusal) const {
   std::optional<ColumnOf> quoted;
   for (std::size_t table = 0; table < rows_.tables(); ++table) {
+    if (refusal.table.value_or(table) != table) continue;
     const TableRows rows = rows_.of(table);
-    if (!refusal.error.what.starts_with(rows.Where())) continue;
     for (std::size_t row = 0; row < rows.rows(0); ++row) {
       for (std::size_t column = 0; column < rows.columns(); ++column) {
         const auto cell = rows.cell(0, column, row);
@@ -76,8 +77,8 @@ std::optional<PostgresOutput::ColumnOf> PostgresOutput::RefusedColumn(const Outp
   if (const auto quoted = QuotedColumn(refusal)) return quoted;
   std::size_t casts = 0;
   for (std::size_t table = 0; table < rows_.tables(); ++table) {
+    if (refusal.table.value_or(table) != table) continue;
     const TableRows rows = rows_.of(table);
-    if (!refusal.error.what.starts_with(rows.Where())) continue;
     for (std::size_t row = 0; row < rows.rows(0); ++row) {
       for (std::size_t column = 0; column < rows.columns(); ++column) {
         const PgColumn& to = target_.tables[table].columns[column];

@@ -142,7 +142,8 @@ const std::map<std::string, Expected>& ByExample() {
 {"value": {"id": 8, "kind": "note", "total": 2000}}
 {"value": {"kind": "order"}}
 )",
-        {R"(shop.events/0/0 -> shop.orders {"key": "7", "value": {"id": 7, "kind": "order", "total": 30}})",
+        {R"(shop.events/0/0 -> shop.orders {"key": "7", "value": {"id": 7, "kind": "order", )"
+         R"("total": 30}})",
          R"(shop.events/0/1 -> shop.others {"key": "8", "value": {"id": 8, "kind": "note", )"
          R"("total": 2000}}, shop.alerts {"key": "8", "value": {"id":8,"total":2000}})",
          "shop.events/0/2 -> dead letter in shop.events.dead: bad_record: record 1 (topic by "

@@ -141,12 +141,21 @@ TEST(DevOptions, HaveOneClusterAndItsOwnTopicsThereForThoseOfAnother) {
   text.replace(text.find("exactly-once"), 12, "at-least-once");
   text.replace(text.find("on_bad_record: stop"), 19,
                "dead_letter: {topic: orders, brokers: [c:1], tls: {}}");
-  const auto dev = Dev(text);
-  EXPECT_THAT(OutputCluster(dev.options).brokers, ElementsAre("127.0.0.1:1"));
-  EXPECT_THAT(LetterCluster(dev.options).brokers, ElementsAre("127.0.0.1:1"));
-  EXPECT_EQ(OutputText(dev.options.output), "topic orders.out");
-  EXPECT_EQ(dev.options.dead_letter->topic, "orders.dead");
-  EXPECT_THAT(dev.notes, ::testing::Contains(HasSubstr("dead_letter.topic: it is orders.dead")));
+  auto file = Load(text);
+  const auto notes = UseOneCluster(file);
+  EXPECT_THAT(OutputCluster(file).brokers, ElementsAre("kafka:9093"));
+  EXPECT_THAT(LetterCluster(file).brokers, ElementsAre("kafka:9093"));
+  EXPECT_EQ(OutputText(file.output), "topic orders.out");
+  EXPECT_EQ(file.dead_letter->topic, "orders.dead");
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("output.kafka: its topic is orders.out"),
+                                 HasSubstr("dead_letter: its topic is orders.dead")));
+
+  text.replace(text.find("{topic: orders, brokers: [b:1]}"), 31,
+               "{brokers: [b:1], records: [{topic: orders}, "
+               "{topic: {by: key, of: {a: orders}, otherwise: skip}}]}");
+  file = Load(text);
+  EXPECT_EQ(UseOneCluster(file).size(), 3U);
+  EXPECT_EQ(OutputText(file.output), "topic orders.out");
 }
 
 TEST(DevOptions, NeedNoVariableOfWhatIsReplaced) {
