@@ -80,8 +80,8 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
       return;
     case Meaning::kTopicMissing: {
       if (samples != nullptr) samples->Hurry();
-      const bool none = !read.pattern().empty() && text.find(read.pattern()) != std::string::npos;
-      if (none && epoch == 0) starts->NothingMatches();
+      const bool none = !read.pattern().empty() && topic == read.pattern();
+      if (none) starts->NothingMatches();
       health.SetTrouble(meaning, topic,
                         fmt::format("{} does not exist (yet)", Named(topic, text, none)));
       health.Note(locking::Severity::kWarn, "topic_missing",

@@ -59,10 +59,8 @@ class InitialOffsets {
   [[nodiscard]] const std::string& why() const { return why_; }
   [[nodiscard]] const Error& error() const { return error_; }
 
-  // The brokers know no topic that a pattern matches: those that come are new.
-  void NothingMatches() {
-    if (topics_.now().empty()) (void)topics_.Take({});
-  }
+  // The brokers know no topic that a pattern matches.
+  void NothingMatches() { topics_.TakeNoneThatMatches(); }
 
   // What is committed of a partition that was in a transaction; nullopt: it still is, or nobody
   // answers. RD_KAFKA_OFFSET_INVALID: nothing is. Blocks about a tenth of a second at most.

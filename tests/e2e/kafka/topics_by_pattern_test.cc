@@ -1,4 +1,6 @@
 // KafkaSource with a pattern among its topics, against a real broker.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -143,6 +145,22 @@ TEST_F(TopicsByPattern, ThatVanishAreToldAndTheOthersGoOn) {
   Make("b", 4);  // another one of its name
   ASSERT_TRUE(sink.Reads(12));
   EXPECT_EQ(sink.Offsets({Named("b"), 0}), (std::vector<Offset>{0, 1, 2, 0, 1, 2, 3}));
+}
+
+TEST_F(TopicsByPattern, ThatAllVanishAndComeAgainAreToldAndReadFromTheirBeginning) {
+  Make("a", 3);
+  Reader sink(Matching(StartFrom::kLatest));
+  ASSERT_TRUE(sink.Owns(1));
+  EXPECT_THAT(Committed("a"), ElementsAre(3));
+  broker->admin().DeleteTopic(Named("a"));
+  ASSERT_TRUE(sink.Until([&] {
+    return std::ranges::any_of(
+        sink.notes, [](const std::string& note) { return note.starts_with("topics_gone: "); });
+  }));
+  Make("a", 5);
+  ASSERT_TRUE(sink.Reads(5));
+  EXPECT_EQ(sink.Offsets({Named("a"), 0}), Range(0, 5));
+  EXPECT_FALSE(sink.fatal);
 }
 
 TEST_F(TopicsByPattern, CountInTheLagOfTheirGroup) {
