@@ -325,12 +325,12 @@ InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
                                                   const std::vector<KnownPartition>& partitions,
                                                   StartStep step) {
   const bool all = step == StartStep::kCommitAll;
-  bool latest = all && options_.start_from == StartFrom::kLatest;
+  bool latest = all && options_.start_from == StartFrom::kLatest;  // but for what came later
   std::vector<KnownTopic> of{{topic, static_cast<int>(partitions.size())}};
   if (latest && topics_.any()) {
     const auto begun = GroupHasBegun();
     if (!begun) return Again(begun.error());
-    if (*begun || topics_.CameLater(topic)) {
+    if (*begun) {
       latest = topics_.read().Names(topic);
     } else {
       of = topics_.now();
@@ -343,24 +343,29 @@ InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
     }
   }
   const rdkafka::PartitionList list = rdkafka::MakeList(partitions.size());
+  std::size_t later = 0;
   for (const auto& [name, count] : of) {
-    if (const Turn may = latest ? MayCommitStarts(name) : Turn::kDone; may != Turn::kDone)
+    const bool came_later = topics_.CameLater(name);
+    const bool at_end = latest && !came_later;
+    later += came_later ? 1 : 0;
+    if (const Turn may = at_end ? MayCommitStarts(name) : Turn::kDone; may != Turn::kDone)
       return may;
     for (int p = 0; p < count; ++p) {
       const auto known = all ? KnownPartition{} : partitions[static_cast<std::size_t>(p)];
       if (!all && (!known.owned || known.committed || known.in_transaction)) continue;
       // ListOffsets takes -2 and -1 for a timestamp: the first offset, and the last stable one.
       rd_kafka_topic_partition_list_add(list.get(), name.c_str(), p)->offset =
-          latest ? RD_KAFKA_OFFSET_END : RD_KAFKA_OFFSET_BEGINNING;
+          at_end ? RD_KAFKA_OFFSET_END : RD_KAFKA_OFFSET_BEGINNING;
     }
   }
+  latest = latest && later < of.size();
   const std::string what =
       of.size() == 1 ? topic : fmt::format("{} and {} more topics", topic, of.size() - 1);
   if (const Turn done = CommitList(*list); done != Turn::kDone) {
     why_ = fmt::format("the first offsets of {}: {}", what, why_);
     return done;
   }
-  if (all && extras_.knows_earlier_work == nullptr && !topics_.CameLater(topic)) {
+  if (all && extras_.knows_earlier_work == nullptr && later < of.size()) {
     note_(locking::Severity::kWarn, "starts_unknown",
           fmt::format(
               "the group '{}' had no offsets on {}: if this pipeline has worked on it before, "
@@ -371,9 +376,10 @@ InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
                        "name, of any cluster, has marked as done on the lock nodes"));
   }
   note_(locking::Severity::kInfo, "starts_committed",
-        all ? fmt::format("the group had no offsets on {}: the {} offsets of all {} partitions are "
-                          "committed as its start",
-                          what, latest ? "latest" : "earliest", list->cnt)
+        all ? fmt::format("the group had no offsets on {}: the {} offsets of all {} partitions{} "
+                          "are committed as its start",
+                          what, latest ? "latest" : "earliest", list->cnt,
+                          latest && later > 0 ? ", of new topics the earliest," : "")
             : fmt::format("{} new partition(s) of {} start at the earliest offset", list->cnt,
                           topic));
   return Turn::kCommitted;  // read back what is there, so that what is used is what is committed
