@@ -1,7 +1,10 @@
 // KafkaSource with a pattern among its topics, against the mock cluster: what a broker cannot be
 // made to answer.
+#include <algorithm>
 #include <atomic>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -54,6 +57,12 @@ class TopicsByPattern : public ::testing::Test {
     return offsets ? *offsets : std::vector<Offset>{};
   }
 
+  // Under its lock.
+  static bool Noted(const Reader& sink, std::string_view beginning) {
+    return std::ranges::any_of(
+        sink.notes, [&](const std::string& note) { return note.starts_with(beginning); });
+  }
+
   const std::unique_ptr<MockCluster> cluster = MockCluster::Make().value();
 };
 
@@ -81,6 +90,34 @@ TEST_F(TopicsByPattern, ThatCameBeforeTheGroupCouldBeginLeaveTheOthersTheirEnds)
   EXPECT_THAT(Committed("b"), ElementsAre(5));
   EXPECT_THAT(Committed("c"), ElementsAre(6));
   EXPECT_NE(sink.Trace().find("of new topics the earliest"), std::string::npos) << sink.Trace();
+}
+
+TEST_F(TopicsByPattern, ThatMayNotBeReadAreToldAndTheOthersGoOn) {
+  Make("a", 3);
+  Reader sink(Matching(StartFrom::kEarliest));
+  ASSERT_TRUE(sink.Reads(3));
+  FailRequests(*cluster, kOffsetCommitRequest, kTopicAuthorizationFailed, 1);
+  Make("b", 4);
+  ASSERT_TRUE(sink.Until([&] { return Noted(sink, "not_authorised: b is not read yet"); }));
+  ASSERT_TRUE(sink.Owns(1)) << "not the other one";
+  // The next answer is a good one, and the group is joined again for it.
+  ASSERT_TRUE(sink.Owns(2));
+  ASSERT_TRUE(sink.Until([&] { return sink.seen[{"b", 0}].size() == 4; }));
+  EXPECT_TRUE(sink.Until([&] { return sink.up; }));
+}
+
+TEST_F(TopicsByPattern, ThatHaveNoLeaderAreToldAndTheOthersGoOn) {
+  Make("b", 3);
+  ASSERT_TRUE(cluster->CreateTopic("a", 1));
+  rd_kafka_mock_partition_set_leader(cluster->cluster(), "a", 0, -1);
+  Reader sink(Matching(StartFrom::kEarliest));
+  ASSERT_TRUE(sink.Reads(3));
+  EXPECT_NE(sink.Trace().find("topic_waits: a is not read yet, the others are: a/0 has no leader"),
+            std::string::npos)
+      << sink.Trace();
+  rd_kafka_mock_partition_set_leader(cluster->cluster(), "a", 0, 1);
+  EXPECT_TRUE(sink.Owns(2));
+  EXPECT_THAT(Committed("a"), ElementsAre(0));
 }
 
 }  // namespace
