@@ -102,6 +102,10 @@ TEST_F(TopicsByPattern, ThatAppearWhereThereWasNoneAreReadFromTheirBeginning) {
            sink.reasons.back() == "a topic that kafka.topics matches does not exist (yet)";
   }));
   EXPECT_FALSE(sink.up);
+  const std::string told =
+      "topic_missing: a topic that kafka.topics matches does not exist (yet), or this user may not "
+      "see it: create it, or grant READ";
+  EXPECT_TRUE(sink.Until([&] { return std::ranges::find(sink.notes, told) != sink.notes.end(); }));
   Make("a", 5);
   ASSERT_TRUE(sink.Reads(5));
   EXPECT_TRUE(sink.Locked([&] { return sink.up; })) << sink.Trace();
@@ -172,6 +176,12 @@ TEST_F(TopicsByPattern, CountInTheLagOfTheirGroup) {
   const GroupLag asked(Matching(StartFrom::kEarliest), 50ms, [&](std::int64_t now) { lag = now; });
   EXPECT_TRUE(WaitUntil(30s, [&] { return lag == 7; })) << lag;
   sink.source.Commit(sink.Positions());
+  EXPECT_TRUE(WaitUntil(30s, [&] { return lag == 0; })) << lag;
+}
+
+TEST_F(TopicsByPattern, HaveNoLagWhereTheyAreAllGone) {
+  std::atomic<std::int64_t> lag = -1;
+  const GroupLag asked(Matching(StartFrom::kEarliest), 50ms, [&](std::int64_t now) { lag = now; });
   EXPECT_TRUE(WaitUntil(30s, [&] { return lag == 0; })) << lag;
 }
 
