@@ -37,7 +37,8 @@ bool IsPlainText(std::string_view text) {
 // As far as they say it: what two patterns match together is not known.
 bool ReadsOneOf(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   const auto matched = [](const auto& entries, const consumer::ReadTopics& read) {
-    return std::ranges::any_of(entries, [&](const auto& entry) { return read.Has(entry); });
+    return std::ranges::any_of(
+        entries, [&](const auto& entry) { return !consumer::IsPattern(entry) && read.Has(entry); });
   };
   return std::ranges::find_first_of(a, b) != a.end() || matched(a, b) || matched(b, a);
 }

@@ -6,6 +6,7 @@
 
 #include "config/lint/lint_parts.h"
 #include "config/schema/checks.h"
+#include "config/text/scalar.h"
 #include "config/text/suggestion.h"
 #include "consumer/kafka/client/settings.h"
 
@@ -40,7 +41,8 @@ void LintLogin(const Values& values, const std::string& section, Findings& findi
   }
 }
 
-// A consumer that has a pattern is not told of internal topics at all.
+// A consumer that has a pattern is not told of internal topics at all, and finds new topics as
+// often as it asks for them.
 void LintTopics(const Values& values, Findings& findings) {
   const auto topics = values.Texts("kafka.topics");
   if (std::ranges::none_of(topics, consumer::IsPattern, &Text::value)) return;
@@ -49,6 +51,15 @@ void LintTopics(const Values& values, Findings& findings) {
     findings.Error(topic.at, "value",
                    "kafka.topics: {} is an internal topic, which is not read beside a pattern",
                    topic.shown);
+  }
+  constexpr std::string_view kRefresh = "topic.metadata.refresh.interval.ms";
+  for (const Text& setting : values.Texts("kafka.librdkafka")) {
+    const auto interval = ParseInteger(setting.value);
+    if (setting.name != kRefresh || !interval || (*interval >= 1 && *interval <= 60'000)) continue;
+    findings.Error(setting.at, "librdkafka",
+                   "kafka.librdkafka: {}: a pattern of kafka.topics finds new topics by it: give 1 "
+                   "to 60000",
+                   kRefresh);
   }
 }
 

@@ -53,13 +53,19 @@ bool WasSet(const Node& node) {
          std::ranges::any_of(node.entries, [](const Member& m) { return WasSet(m.value); });
 }
 
+bool Within(std::string_view text, char begin, char end) {
+  const std::size_t last = text.find_last_not_of(' ');
+  return text.starts_with(begin) && last != std::string_view::npos && text[last] == end;
+}
+
 // Of a key; nullptr: of a name of the user's own. nullopt: it was told what is wrong.
 std::optional<Node> ValueOf(const Key* key, std::string_view text, Place at, Findings& findings) {
   const auto needs = [key](Node::Kind kind) { return KindFor(key->type) == kind; };
-  const bool list = key != nullptr && text.starts_with('[') &&
+  // [::1]:9092 is no list.
+  const bool list = key != nullptr && Within(text, '[', ']') &&
                     (needs(Node::Kind::kList) || key->or_selectors || key->or_texts);
   const bool map =
-      key != nullptr && text.starts_with('{') && (needs(Node::Kind::kMap) || key->or_section);
+      key != nullptr && Within(text, '{', '}') && (needs(Node::Kind::kMap) || key->or_section);
   if (list || map) {
     Findings own("");
     std::optional<Node> value = ParseValue(text, 0, own);

@@ -68,6 +68,7 @@ class Reader {
   }
 
   Values ReadOne(std::string_view list, const Node& map) {
+    in_a_list_ = true;
     values_.places_[""] = map.at;
     values_.places_[std::string(list)] = map.at;
     if (map.kind == Node::Kind::kMap) {
@@ -92,8 +93,8 @@ class Reader {
     }
     for (const Key& key : Schema()) {
       if (!key.required || ParentOf(key.path) != section || values_.Given(key.path)) continue;
-      // The pipeline lacks it, not what is given beside its file. A test is in one file.
-      const bool whole = key_at.source == 0 || InTests(section);
+      // The pipeline lacks it, not what is given beside its file. A list is in one file.
+      const bool whole = key_at.source == 0 || in_a_list_;
       findings_.Error(whole ? key_at : Place{}, "missing", "{} is missing", key.path);
     }
   }
@@ -379,6 +380,7 @@ class Reader {
   const Environment& environment_;
   Findings& findings_;
   Values values_;
+  bool in_a_list_ = false;  // what is read is a section of one
 };
 
 std::int64_t Values::Number(std::string_view path) const {

@@ -141,7 +141,8 @@ class TestsReader {
     if (!given && !topics_.names().empty()) record.topic = topics_.names().front();
     if (!given && record.topic.empty() && !topics_.pattern().empty()) {
       Error(node.at, "tests.given: give the record's topic: kafka.topics has none by name");
-    } else if (given && pipeline_.Find("kafka.topics") != nullptr && !topics_.Has(record.topic)) {
+    } else if (given && !record.topic.empty() && pipeline_.Find("kafka.topics") != nullptr &&
+               !topics_.Has(record.topic)) {
       Error(values.ValuePlace("tests.given.topic"), "tests.given.topic: {} is none of kafka.topics",
             Shown(values, "tests.given.topic"));
     }

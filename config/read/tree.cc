@@ -276,10 +276,14 @@ std::optional<Node> ParseValue(std::string_view text, int source, Findings& find
 std::optional<Node> ParseTree(std::string_view text, int source, Findings& findings) {
   std::optional<Node> root = ParseValue(text, source, findings);
   if (!root || root->kind == Node::Kind::kMap) return root;
-  const bool empty = root->kind == Node::Kind::kNull;
-  findings.Error(empty ? Place{1, 1, source} : root->at, "yaml",
-                 empty ? "the file is empty; fencepost create prints a pipeline to start from"
-                       : "a pipeline is a map of keys, as in name: orders");
+  if (root->kind != Node::Kind::kNull) {
+    findings.Error(root->at, "yaml", "a pipeline is a map of keys, as in name: orders");
+  } else {
+    findings.Error({1, 1, source}, "yaml",
+                   source == 0 ? "the file is empty; fencepost create prints a pipeline to start "
+                                 "from"
+                               : "the file is empty: leave out --with");
+  }
   return std::nullopt;
 }
 

@@ -86,7 +86,8 @@ std::vector<Key> KafkaKeys() {
           OneOf<StartFrom>({{"earliest", StartFrom::kEarliest}, {"latest", StartFrom::kLatest}},
                            kKafka, &KafkaOptions::start_from),
           "Where to start; used only where the group has no offset on any partition of the topic. "
-          "A topic that a pattern finds once the group has begun is read from its beginning.",
+          "A topic that a pattern finds is read from its beginning, unless the group has no offset "
+          "at all.",
           {.basic = true}),
       kafka("commit_interval", &KafkaOptions::commit_interval, "How often offsets are committed.",
             {.limits = {{"10ms", "1m"}}}),

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace fencepost::consumer {
 namespace {
+
+// glibc's regcomp takes seconds and gigabytes, or ends the process, on what is longer than that.
+constexpr std::size_t kLongestPattern = 500;
+constexpr int kMostTimes = 100;
 
 using Compiled = std::shared_ptr<const regex_t>;
 
@@ -55,10 +60,37 @@ std::string At(std::size_t index, std::string_view what) {
   return fmt::format("{}, at its character {}", what, index + 1);
 }
 
-// What regcomp takes and means otherwise once the pattern is in parentheses of ours.
+// As {2,5}.
+struct Bound {
+  int most = 0;         // its highest number
+  std::size_t end = 0;  // where its } is
+};
+
+// nullopt: none begins here.
+std::optional<Bound> BoundAt(std::string_view pattern, std::size_t open) {
+  Bound bound{0, open + 1};
+  int number = 0;
+  for (; bound.end < pattern.size() && pattern[bound.end] != '}'; ++bound.end) {
+    const char c = pattern[bound.end];
+    if (c != ',' && (c < '0' || c > '9')) return std::nullopt;
+    number = c == ',' ? 0 : std::min(10 * number + (c - '0'), 10 * kMostTimes);
+    bound.most = std::max(bound.most, number);
+  }
+  if (bound.end == pattern.size()) return std::nullopt;
+  return bound;
+}
+
+// What regcomp takes and means otherwise once the pattern is in parentheses of ours, or takes too
+// long for.
 std::string ProblemOfParts(std::string_view pattern) {
-  std::vector<std::size_t> open;
+  struct Group {
+    std::size_t open = 0;
+    bool has_bound = false;
+  };
+  std::vector<Group> open;
+  bool bounded = false;  // what was read last has a bound
   for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const bool has_bound = std::exchange(bounded, false);
     switch (pattern[i]) {
       case '\0':
         return At(i, "it has a NUL");
@@ -75,23 +107,43 @@ std::string ProblemOfParts(std::string_view pattern) {
         break;
       }
       case '(':
-        open.push_back(i);
+        open.push_back({i, false});
         break;
       case ')':
         if (open.empty()) return At(i, "a ) closes nothing");
+        bounded = open.back().has_bound;
         open.pop_back();
+        if (bounded && !open.empty()) open.back().has_bound = true;
         break;
+      case '*':
+      case '+':
+      case '?':
+        bounded = has_bound;
+        break;
+      case '{': {
+        const std::optional<Bound> bound = BoundAt(pattern, i);
+        if (!bound) break;
+        if (bound->most > kMostTimes) return At(i, fmt::format("a bound is above {}", kMostTimes));
+        if (has_bound) return At(i, "a bound is about what has one already");
+        i = bound->end;
+        bounded = true;
+        if (!open.empty()) open.back().has_bound = true;
+        break;
+      }
       default:
         break;
     }
   }
-  return open.empty() ? "" : At(open.back(), "a ( is not closed");
+  return open.empty() ? "" : At(open.back().open, "a ( is not closed");
 }
 
 }  // namespace
 
 std::string ProblemOfPattern(std::string_view pattern) {
   if (pattern == "^") return "nothing follows the ^";
+  if (pattern.size() > kLongestPattern) {
+    return fmt::format("it is longer than {} characters", kLongestPattern);
+  }
   if (std::string problem = ProblemOfParts(pattern); !problem.empty()) return problem;
   Failure failure;
   if (Compile(std::string(pattern), &failure)) return "";

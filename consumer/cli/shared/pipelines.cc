@@ -69,7 +69,8 @@ CLI::Option* AddPipelineFiles(CLI::App& command, PipelineFiles& files, const std
 }
 
 CLI::Option* AddPipelineFile(CLI::App& command, PipelineFiles& files, const std::string& help) {
-  return AddPipelineFiles(command, files, help)->expected(1);
+  // The words behind it are the command's own.
+  return AddPipelineFiles(command, files, help)->expected(1)->allow_extra_args(false);
 }
 
 void AddBeside(CLI::App& command, config::Beside& beside) {

@@ -56,19 +56,39 @@ tl::expected<std::vector<Offset>, Error> OffsetsOf(const rdkafka::PartitionList&
   return offsets;
 }
 
-}  // namespace
-
-tl::expected<int, rd_kafka_resp_err_t> AskPartitionCount(rd_kafka_t* handle,
-                                                         const std::string& topic, Millis limit) {
+// Of this topic alone, which is there.
+tl::expected<rdkafka::Metadata, rd_kafka_resp_err_t> AskTopic(rd_kafka_t* handle,
+                                                              const std::string& topic,
+                                                              Millis limit) {
   const rdkafka::Topic only(rd_kafka_topic_new(handle, topic.c_str(), nullptr));
   if (only == nullptr) return tl::unexpected(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC);
   const rd_kafka_metadata_t* raw = nullptr;
   auto error = rd_kafka_metadata(handle, 0, only.get(), &raw, Ms(limit));
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
-  const rdkafka::Metadata metadata(raw);
+  rdkafka::Metadata metadata(raw);
   error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
-  return metadata->topics[0].partition_cnt;
+  return metadata;
+}
+
+}  // namespace
+
+tl::expected<int, rd_kafka_resp_err_t> AskPartitionCount(rd_kafka_t* handle,
+                                                         const std::string& topic, Millis limit) {
+  const auto asked = AskTopic(handle, topic, limit);
+  if (!asked) return tl::unexpected(asked.error());
+  return (*asked)->topics[0].partition_cnt;
+}
+
+std::optional<int> PartitionWithoutLeader(rd_kafka_t* handle, const std::string& topic,
+                                          Millis limit) {
+  const auto asked = AskTopic(handle, topic, limit);
+  if (!asked) return std::nullopt;
+  const rd_kafka_metadata_topic& one = (*asked)->topics[0];
+  for (int i = 0; i < one.partition_cnt; ++i) {
+    if (one.partitions[i].leader < 0) return one.partitions[i].id;
+  }
+  return std::nullopt;
 }
 
 tl::expected<std::vector<KnownTopic>, rd_kafka_resp_err_t> AskTopics(rd_kafka_t* handle,

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ namespace fencepost::consumer {
 // the handle knows, and has those created that were deleted meanwhile.)
 tl::expected<int, rd_kafka_resp_err_t> AskPartitionCount(rd_kafka_t* handle,
                                                          const std::string& topic, Millis limit);
+
+// The first of its partitions that has no leader; nullopt: all have one, or nobody answers.
+std::optional<int> PartitionWithoutLeader(rd_kafka_t* handle, const std::string& topic,
+                                          Millis limit);
 
 // A topic that is there.
 struct KnownTopic {

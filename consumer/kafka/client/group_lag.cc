@@ -18,6 +18,7 @@ constexpr Millis kLagLimit{2000};
 std::optional<std::int64_t> Ask(KafkaAdmin& admin, const ReadTopics& read) {
   const auto topics = admin.Topics(read, kLagLimit);
   if (!topics) return std::nullopt;
+  if (topics->empty()) return 0;  // all that a pattern matched are gone
   const auto committed = admin.CommittedOffsets(*topics, kLagLimit);
   if (!committed) return std::nullopt;
   const auto ends = admin.EndOffsets(*topics, kLagLimit);  // after them, so that none is ahead

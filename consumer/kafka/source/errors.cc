@@ -80,13 +80,16 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
       return;
     case Meaning::kTopicMissing: {
       if (samples != nullptr) samples->Hurry();
-      const bool none = !read.pattern().empty() && text.find(read.pattern()) != std::string::npos;
-      if (none && epoch == 0) starts->NothingMatches();
+      const bool none = !read.pattern().empty() && topic == read.pattern();
+      if (none) starts->NothingMatches();
       health.SetTrouble(meaning, topic,
                         fmt::format("{} does not exist (yet)", Named(topic, text, none)));
+      // Who has a pattern asks for all topics, and is not told which of them are hidden.
       health.Note(locking::Severity::kWarn, "topic_missing",
-                  fmt::format("{} does not exist (yet): create it, workers do not",
-                              Named(topic, text, none)));
+                  fmt::format("{} does not exist (yet){}", Named(topic, text, none),
+                              read.pattern().empty()
+                                  ? ": create it, workers do not"
+                                  : ", or this user may not see it: create it, or grant READ"));
       return;
     }
     case Meaning::kForbidden:

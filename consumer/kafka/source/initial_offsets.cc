@@ -58,10 +58,19 @@ InitialOffsets::Outcome InitialOffsets::Resolve(rd_kafka_topic_partition_list_t*
   std::set<std::string> topics;
   for (int i = 0; i < assigned->cnt; ++i) topics.insert(assigned->elems[i].topic);
   auto outcome = Outcome::kResolved;
+  EndAssignment();
   if (topics_.any()) outcome = Repeat(limit, [this] { return LookForTopics(); });
+  auto patience = limit;  // once for all that are waited for
   for (const std::string& topic : topics) {
     if (outcome != Outcome::kResolved) break;
-    outcome = Repeat(limit, [&] { return ResolveOnce(topic, assigned); });
+    const auto until = Clock::now() + patience;
+    outcome = Repeat(limit, [&] {
+      const Turn turn = ResolveOnce(topic, assigned);
+      if (!LeavesApart(topic, turn, until)) return turn;
+      if (turn == Turn::kWait) patience = std::chrono::milliseconds(0);
+      LeaveApart(topic, turn, assigned);
+      return Turn::kDone;
+    });
   }
   return outcome;
 }
@@ -81,6 +90,8 @@ InitialOffsets::Outcome InitialOffsets::Repeat(std::chrono::milliseconds limit,
         end = Clock::now() + limit;
         break;
       case Turn::kAgain:
+      case Turn::kWait:
+      case Turn::kForbidden:
         if (Clock::now() >= end) return Outcome::kRejoin;
         std::this_thread::sleep_for(kRetryDelay);
         break;
@@ -183,8 +194,9 @@ InitialOffsets::Turn InitialOffsets::ResolveOnce(const std::string& topic,
   if (!partitions) return Again(partitions.error());
   switch (const StartStep step = DecideStart(*partitions)) {
     case StartStep::kWait:
-      return Again(fmt::format(
-          "waiting for the worker that owns {}/0 to commit the topic's first offsets", topic));
+      Again(fmt::format("waiting for the worker that owns {}/0 to commit the topic's first offsets",
+                        topic));
+      return Turn::kWait;
     case StartStep::kCommitAll:
     case StartStep::kCommitNew:
       return CommitStarts(topic, *partitions, step);
@@ -325,12 +337,12 @@ InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
                                                   const std::vector<KnownPartition>& partitions,
                                                   StartStep step) {
   const bool all = step == StartStep::kCommitAll;
-  bool latest = all && options_.start_from == StartFrom::kLatest;
+  bool latest = all && options_.start_from == StartFrom::kLatest;  // but for what came later
   std::vector<KnownTopic> of{{topic, static_cast<int>(partitions.size())}};
   if (latest && topics_.any()) {
     const auto begun = GroupHasBegun();
     if (!begun) return Again(begun.error());
-    if (*begun || topics_.CameLater(topic)) {
+    if (*begun) {
       latest = topics_.read().Names(topic);
     } else {
       of = topics_.now();
@@ -343,24 +355,36 @@ InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
     }
   }
   const rdkafka::PartitionList list = rdkafka::MakeList(partitions.size());
+  std::size_t later = 0;
   for (const auto& [name, count] : of) {
-    if (const Turn may = latest ? MayCommitStarts(name) : Turn::kDone; may != Turn::kDone)
+    const bool came_later = topics_.CameLater(name);
+    const bool at_end = latest && !came_later;
+    later += came_later ? 1 : 0;
+    if (const Turn may = at_end ? MayCommitStarts(name) : Turn::kDone; may != Turn::kDone)
       return may;
     for (int p = 0; p < count; ++p) {
       const auto known = all ? KnownPartition{} : partitions[static_cast<std::size_t>(p)];
       if (!all && (!known.owned || known.committed || known.in_transaction)) continue;
       // ListOffsets takes -2 and -1 for a timestamp: the first offset, and the last stable one.
       rd_kafka_topic_partition_list_add(list.get(), name.c_str(), p)->offset =
-          latest ? RD_KAFKA_OFFSET_END : RD_KAFKA_OFFSET_BEGINNING;
+          at_end ? RD_KAFKA_OFFSET_END : RD_KAFKA_OFFSET_BEGINNING;
     }
   }
+  latest = latest && later < of.size();
   const std::string what =
       of.size() == 1 ? topic : fmt::format("{} and {} more topics", topic, of.size() - 1);
   if (const Turn done = CommitList(*list); done != Turn::kDone) {
     why_ = fmt::format("the first offsets of {}: {}", what, why_);
-    return done;
+    // Those of the others are committed, so that the next turn is about this topic alone.
+    if (of.size() > 1 && done == Turn::kForbidden) return Turn::kAgain;
+    const bool alone = of.size() == 1 && !topics_.read().Names(topic);
+    if (!alone || done != Turn::kAgain || cancelled_()) return done;
+    const auto partition = PartitionWithoutLeader(consumer_, topic, Millis(kCallMs));
+    if (!partition) return done;
+    why_ = fmt::format("{}/{} has no leader", topic, *partition);
+    return Turn::kWait;
   }
-  if (all && extras_.knows_earlier_work == nullptr && !topics_.CameLater(topic)) {
+  if (all && extras_.knows_earlier_work == nullptr && later < of.size()) {
     note_(locking::Severity::kWarn, "starts_unknown",
           fmt::format(
               "the group '{}' had no offsets on {}: if this pipeline has worked on it before, "
@@ -371,16 +395,18 @@ InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
                        "name, of any cluster, has marked as done on the lock nodes"));
   }
   note_(locking::Severity::kInfo, "starts_committed",
-        all ? fmt::format("the group had no offsets on {}: the {} offsets of all {} partitions are "
-                          "committed as its start",
-                          what, latest ? "latest" : "earliest", list->cnt)
+        all ? fmt::format("the group had no offsets on {}: the {} offsets of all {} partitions{} "
+                          "are committed as its start",
+                          what, latest ? "latest" : "earliest", list->cnt,
+                          latest && later > 0 ? ", of new topics the earliest," : "")
             : fmt::format("{} new partition(s) of {} start at the earliest offset", list->cnt,
                           topic));
   return Turn::kCommitted;  // read back what is there, so that what is used is what is committed
 }
 
-// Finds the offset of each, which is none yet, and commits it; kDone: all are. Parts of a list that
-// is too long for one request: what is left of it if this worker ends starts at the beginning.
+// Finds the offset of each, which is none yet, and commits it; kDone: all are; kForbidden: but for
+// those of topics that may not be read. Parts of a list that is too long for one request: what is
+// left of it if this worker ends starts at the beginning.
 InitialOffsets::Turn InitialOffsets::CommitList(const rd_kafka_topic_partition_list_t& starts) {
   constexpr int kMostInARequest = 1500;  // of names of any length in 1 MiB (message.max.bytes)
   const rdkafka::PartitionList found(rd_kafka_topic_partition_list_copy(&starts));
@@ -393,6 +419,7 @@ InitialOffsets::Turn InitialOffsets::CommitList(const rd_kafka_topic_partition_l
           fmt::format("offset of {}/{}: {}", one.topic, one.partition, rd_kafka_err2str(one.err)));
     }
   }
+  Turn all = Turn::kDone;
   for (int i = 0; i < found->cnt; i += kMostInARequest) {
     if (cancelled_()) return Again(std::string(kStopping));
     const rdkafka::PartitionList part = rdkafka::MakeList(kMostInARequest);
@@ -404,9 +431,13 @@ InitialOffsets::Turn InitialOffsets::CommitList(const rd_kafka_topic_partition_l
         commits_->CommitNow(part.get(), kCommitLimit, [this] { return !cancelled_(); });
     if (done) continue;
     Again(rd_kafka_err2str(done.error()));
+    if (done.error() == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+      all = Turn::kForbidden;
+      continue;
+    }
     return ClassifyCommit(done.error()) == CommitResult::kRejected ? Turn::kRejoin : Turn::kAgain;
   }
-  return Turn::kDone;
+  return all;
 }
 
 }  // namespace fencepost::consumer

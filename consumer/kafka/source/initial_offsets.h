@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -54,15 +55,19 @@ class InitialOffsets {
   // Sets the offset of each partition in `assigned`; all of them are committed then, but for those
   // that a transaction holds back (kInTransaction). Blocks until that is so, nothing has come of a
   // topic for `limit`, or the group has moved on (kRejoin, why() says it), cancelled, or refused
-  // (error()): the start, or the number of topics.
+  // (error()): the start, or the number of topics. A topic that only a pattern matches, and that
+  // cannot be begun, does not hold up the others: it is taken out of `assigned`, and told.
   Outcome Resolve(rd_kafka_topic_partition_list_t* assigned, std::chrono::milliseconds limit);
   [[nodiscard]] const std::string& why() const { return why_; }
   [[nodiscard]] const Error& error() const { return error_; }
 
-  // The brokers know no topic that a pattern matches: those that come are new.
-  void NothingMatches() {
-    if (topics_.now().empty()) (void)topics_.Take({});
-  }
+  // One of those that were taken out can be begun now, why() names it: to join again takes it in.
+  // Asks for one of them every ten seconds, and may block as Resolve does.
+  bool CanBeginAnother();
+  void EndAssignment() { apart_.clear(); }
+
+  // The brokers know no topic that a pattern matches.
+  void NothingMatches() { topics_.TakeNoneThatMatches(); }
 
   // What is committed of a partition that was in a transaction; nullopt: it still is, or nobody
   // answers. RD_KAFKA_OFFSET_INVALID: nothing is. Blocks about a tenth of a second at most.
@@ -75,11 +80,24 @@ class InitialOffsets {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Turn : std::uint8_t { kDone, kAgain, kCommitted, kRejoin, kRefused };
+  // kWait: again, but what is waited for is of this topic alone; kForbidden: likewise, and to ask
+  // again soon is of no use.
+  enum class Turn : std::uint8_t {
+    kDone,
+    kAgain,
+    kWait,
+    kForbidden,
+    kCommitted,
+    kRejoin,
+    kRefused
+  };
 
   Outcome Repeat(std::chrono::milliseconds limit, const std::function<Turn()>& step);
   Turn LookForTopics();
   Turn ResolveOnce(const std::string& topic, rd_kafka_topic_partition_list_t* assigned);
+  // topics_apart.cc. Whether the others go on without the topic, where its turn ended so.
+  bool LeavesApart(const std::string& topic, Turn turn, Clock::time_point until);
+  void LeaveApart(const std::string& topic, Turn turn, rd_kafka_topic_partition_list_t* assigned);
   Turn CommitStarts(const std::string& topic, const std::vector<KnownPartition>& partitions,
                     StartStep step);
   Turn MayCommitStarts(const std::string& topic);
@@ -109,6 +127,9 @@ class InitialOffsets {
   std::string why_;
   Error error_;
   std::map<TopicPartition, CommitMetadata> metadata_;
+  std::map<std::string, std::vector<std::int32_t>> apart_;  // by topic, partitions of ours
+  std::string asked_apart_;                                 // the last one of them
+  Clock::time_point ask_apart_;
 };
 
 }  // namespace fencepost::consumer

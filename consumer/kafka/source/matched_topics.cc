@@ -57,4 +57,10 @@ std::optional<Error> MatchedTopics::Take(std::vector<KnownTopic> topics) {
   return std::nullopt;
 }
 
+void MatchedTopics::TakeNoneThatMatches() {
+  std::vector<KnownTopic> named = now_;
+  std::erase_if(named, [this](const KnownTopic& topic) { return read_.Matches(topic.name); });
+  (void)Take(std::move(named));  // fewer than before are not too many
+}
+
 }  // namespace fencepost::consumer

@@ -30,6 +30,8 @@ class MatchedTopics {
   [[nodiscard]] const std::vector<KnownTopic>& now() const { return now_; }
   // What the brokers say (AskTopics). Error: "too_many_topics".
   std::optional<Error> Take(std::vector<KnownTopic> topics);
+  // The brokers know none that a pattern matches: those that come are new.
+  void TakeNoneThatMatches();
   // A pattern matches it, and it was not there at a Take before.
   [[nodiscard]] bool CameLater(const std::string& topic) const { return later_.contains(topic); }
 

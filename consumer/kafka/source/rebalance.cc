@@ -68,6 +68,7 @@ void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
     AskToRejoin(rejoin_why);
   }
   if (outdated || !rejoin_why.empty() || outcome != Outcome::kResolved) {
+    starts->EndAssignment();
     rd_kafka_assign(consumer.get(), none.get());
     return;
   }
@@ -161,6 +162,7 @@ void KafkaSource::Impl::AdmitLate() {
 // the commit would be taken under the generation of then, in which another may have gone on.
 void KafkaSource::Impl::OnRevoke(bool lost) {
   rebalance_began = Clock::now();
+  starts->EndAssignment();
   health.SetGroup({PartPhase::kRebalancing, ""});
   held.clear();  // never handed over: the next owner reads them again
   doubted.clear();

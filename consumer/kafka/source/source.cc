@@ -207,6 +207,7 @@ void KafkaSource::Impl::EverySecond() {
     OnOutOfRange(std::move(oldest));
   }
   if (!late.empty()) AdmitLate();
+  if (starts->CanBeginAnother()) AskToRejoin(starts->why());
   AskForSamples();
   auto ends = intake->HighWatermarks();
   if (!ends.empty()) sink->OnHighWatermark(std::move(ends));

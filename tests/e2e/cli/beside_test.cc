@@ -58,6 +58,24 @@ TEST_F(Beside, EveryCommandThatReadsAPipelineTakesBoth) {
   }
 }
 
+TEST_F(Beside, WordsBehindTheFileAreTheCommandsOwn) {
+  const std::string own = Own("orders");
+  const Finished all = RunFencepost({"explain", own, "returns", "0", "7", "--with", shared_});
+  EXPECT_EQ(all.exit_code, 2);
+  EXPECT_EQ(all.error_output.find("fencepost: pipeline orders does not read topic returns"), 0u)
+      << all.error_output;
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"dlq", "list"}, {"dev"}, {"forget", "--id", "a"}}) {
+    std::vector<std::string> two = words;
+    two.insert(two.end(), {own, "/nowhere/other.yaml"});
+    const Finished refused = RunFencepost(two);
+    EXPECT_EQ(refused.exit_code, 2) << words.front();
+    EXPECT_EQ(refused.error_output.find(own), std::string::npos) << refused.error_output;
+    EXPECT_NE(refused.error_output.find("/nowhere/other.yaml"), std::string::npos)
+        << refused.error_output;
+  }
+}
+
 TEST_F(Beside, OneSharedFileServesSeveralPipelines) {
   const std::string a = Own("a");
   const std::string b = Own("b");

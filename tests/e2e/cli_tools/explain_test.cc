@@ -204,6 +204,18 @@ TEST_F(Explain, FailsWhereNothingCanBeReached) {
                 "ledger\n"));
 }
 
+TEST_F(Explain, FindsARecordOfATopicThatAPatternMatches) {
+  PipelineText text = ToolsText();
+  text.topic = fmt::format("\"^{}\"", name_);
+  Use(text);
+  Send(0, Orders::Value(1));
+  Says(0, HasSubstr("id o-1, checksum "));
+  const Finished refused = Tool({"explain"}, {name_ + "-2", "0", "1"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.output;
+  EXPECT_THAT(refused.error_output,
+              HasSubstr(fmt::format("does not read topic {}-2; it reads ^{}", name_, name_)));
+}
+
 TEST_F(Explain, RefusesAQuestionThatMakesNoSense) {
   ToolsText(2);
   const auto refuses = [&](const std::vector<std::string>& words, const std::string& why) {

@@ -77,6 +77,15 @@ TEST_F(Forget, TakesARangeOfOffsets) {
       "o-0,o-4");
 }
 
+TEST_F(Forget, TakesARangeOfATopicThatAPatternMatches) {
+  PipelineText text = Done(2);
+  text.topic = fmt::format("\"^{}\"", name_);
+  Use(text);
+  const Finished forgotten = Range(0, 1);
+  EXPECT_EQ(forgotten.exit_code, 0) << forgotten.error_output;
+  EXPECT_EQ(LedgerRows(), 0);
+}
+
 TEST_F(Forget, SaysThatThereWasNothingToForget) {
   Done(1);
   EXPECT_THAT(Id("o-99").output, HasSubstr("0 DONE marks taken back on all 5 lock nodes, 0 ledger "

@@ -8,6 +8,7 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -132,6 +133,28 @@ TEST_F(LintOnline, NamesEachThingThatIsMissingAtItsKey) {
   EXPECT_THAT(found, HasSubstr("error: topic 'dead-nowhere' does not exist; create it, workers do "
                                "not [online]"));
   EXPECT_THAT(found, HasSubstr("role \"nobody_at_all\" does not exist"));
+}
+
+TEST_F(LintOnline, AsksForTheFirstTenTopicsThatPatternsMatch) {
+  PipelineText text = ToolsText();
+  const std::string to = name_ + ".out";
+  const std::string week = "604800000";
+  Kafka().admin().CreateTopic(to, 1, {{"retention.ms", week}});
+  text.topic = fmt::format("\"^{}-[0-9]+\"", name_);
+  text.output = fmt::format("output: {{kafka: {{topic: {}}}}}\n", to);
+  Use(text);
+  const std::string none = "warning: no topic is there yet that a pattern of kafka.topics matches";
+  EXPECT_THAT(Lint(), HasSubstr(none));
+  const auto make = [&](int number, const std::string& retention) {
+    Kafka().admin().CreateTopic(fmt::format("{}-{}", name_, number), 1,
+                                {{"retention.ms", retention}});
+  };
+  for (int number = 10; number < 20; ++number) make(number, week);
+  make(20, "-1");
+  const std::string deletes = fmt::format("topic '{}' keeps records for 7d", to);
+  EXPECT_THAT(Lint(), Not(AnyOf(HasSubstr(none), HasSubstr(deletes)))) << "of the eleventh";
+  make(0, "-1");
+  EXPECT_THAT(Lint(), HasSubstr(deletes)) << "it is the first one by name";
 }
 
 TEST_F(LintOnline, ChecksColumnsTypesAndRightsAsAWorkerWould) {

@@ -1,4 +1,6 @@
 // KafkaSource with a pattern among its topics, against a real broker.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,6 +102,10 @@ TEST_F(TopicsByPattern, ThatAppearWhereThereWasNoneAreReadFromTheirBeginning) {
            sink.reasons.back() == "a topic that kafka.topics matches does not exist (yet)";
   }));
   EXPECT_FALSE(sink.up);
+  const std::string told =
+      "topic_missing: a topic that kafka.topics matches does not exist (yet), or this user may not "
+      "see it: create it, or grant READ";
+  EXPECT_TRUE(sink.Until([&] { return std::ranges::find(sink.notes, told) != sink.notes.end(); }));
   Make("a", 5);
   ASSERT_TRUE(sink.Reads(5));
   EXPECT_TRUE(sink.Locked([&] { return sink.up; })) << sink.Trace();
@@ -145,6 +151,22 @@ TEST_F(TopicsByPattern, ThatVanishAreToldAndTheOthersGoOn) {
   EXPECT_EQ(sink.Offsets({Named("b"), 0}), (std::vector<Offset>{0, 1, 2, 0, 1, 2, 3}));
 }
 
+TEST_F(TopicsByPattern, ThatAllVanishAndComeAgainAreToldAndReadFromTheirBeginning) {
+  Make("a", 3);
+  Reader sink(Matching(StartFrom::kLatest));
+  ASSERT_TRUE(sink.Owns(1));
+  EXPECT_THAT(Committed("a"), ElementsAre(3));
+  broker->admin().DeleteTopic(Named("a"));
+  ASSERT_TRUE(sink.Until([&] {
+    return std::ranges::any_of(
+        sink.notes, [](const std::string& note) { return note.starts_with("topics_gone: "); });
+  }));
+  Make("a", 5);
+  ASSERT_TRUE(sink.Reads(5));
+  EXPECT_EQ(sink.Offsets({Named("a"), 0}), Range(0, 5));
+  EXPECT_FALSE(sink.fatal);
+}
+
 TEST_F(TopicsByPattern, CountInTheLagOfTheirGroup) {
   Make("a", 3);
   Make("b", 4);
@@ -154,6 +176,12 @@ TEST_F(TopicsByPattern, CountInTheLagOfTheirGroup) {
   const GroupLag asked(Matching(StartFrom::kEarliest), 50ms, [&](std::int64_t now) { lag = now; });
   EXPECT_TRUE(WaitUntil(30s, [&] { return lag == 7; })) << lag;
   sink.source.Commit(sink.Positions());
+  EXPECT_TRUE(WaitUntil(30s, [&] { return lag == 0; })) << lag;
+}
+
+TEST_F(TopicsByPattern, HaveNoLagWhereTheyAreAllGone) {
+  std::atomic<std::int64_t> lag = -1;
+  const GroupLag asked(Matching(StartFrom::kEarliest), 50ms, [&](std::int64_t now) { lag = now; });
   EXPECT_TRUE(WaitUntil(30s, [&] { return lag == 0; })) << lag;
 }
 

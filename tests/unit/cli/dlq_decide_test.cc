@@ -129,6 +129,16 @@ TEST(Replay, ToATopicThatThePipelineDoesNotReadIsRefused) {
       HasSubstr("came from bills, which the pipeline does not read (kafka.topics: orders)"));
 }
 
+TEST(Replay, ToATopicThatAPatternMatchesIsNotRefused) {
+  const StoredLetter letter = PlantedLetter().Set("fencepost-topic", "bills").Read();
+  Rules rules;
+  rules.kafka.topics = {"orders", "^bil.*"};
+  EXPECT_TRUE(Decided(letter, rules, std::nullopt).replay);
+  rules.kafka.topics = {"orders", "^bil"};
+  EXPECT_THAT(Decided(letter, rules, std::nullopt).why,
+              HasSubstr("does not read (kafka.topics: orders, ^bil)"));
+}
+
 TEST(Replay, LeavesOnlyTheRecordsOwnHeaders) {
   const StoredLetter letter = PlantedLetter().Read();
   const auto own = OwnHeaders(letter.stored.record);

@@ -132,6 +132,11 @@ const std::vector<Row> kRows = {
      {kShared, "lock:\n\tttl: 5s\n"},
      {},
      {"2.yaml:2:1: error: not YAML: a tab cannot indent, use spaces [yaml]"}},
+    {"AnEmptySharedFileIsLeftOut",
+     "",
+     {kShared, "# nothing yet\n"},
+     {},
+     {"2.yaml:1:1: error: the file is empty: leave out --with [yaml]"}},
     {"AQuestionMarkOfASharedFileIsRead",
      "",
      {kShared, "output: {sqlite: {columns: {amount: json:/a?}}}"},
@@ -153,6 +158,12 @@ const std::vector<Row> kRows = {
      {{"kafka.topics", "a, b"},
       {"record_id", "json:/a, json:/b"},
       {"kafka.brokers", "${BROKER:-k:1}, l:2"}}},
+    {"SetTakesAnAddressInBracketsForNoList",
+     "",
+     {},
+     {"kafka.brokers=[::1]:9092"},
+     {},
+     {{"kafka.brokers", "[::1]:9092"}}},
     {"SetTakesAMapInPlaceOfASection",
      "lock: {redis: {username: u}}\n",
      {},
@@ -244,6 +255,22 @@ TEST(Beside, TheHashCoversAllThatIsGiven) {
   EXPECT_NE(base, hash({kShared + std::string("# more\n")}, {}));
   EXPECT_NE(base, hash({kShared}, {"lock.ttl=21s"}));
   EXPECT_NE(hash({kShared}, {"lock.ttl=22s"}), hash({kShared}, {"lock.ttl=21s"}));
+}
+
+TEST(Beside, WhatASectionOfAListLacksIsMissingThere) {
+  Environment environment = FakeEnvironment();
+  environment.read_file = [](const std::string&) -> tl::expected<std::string, std::string> {
+    return std::string(kShared) +
+           "output:\n  sqlite:\n    effects:\n"
+           "      - {table: {by: json:/k}, columns: {order_id: json:/order_id}}\n";
+  };
+  std::string own = kOwn;
+  own.resize(own.find("output:"));
+  own += "output: {sqlite: {path: orders.db}}\n";
+  const LoadResult result = LoadText(own, "p.yaml", environment, {.with = {"1.yaml"}, .set = {}});
+  EXPECT_THAT(Lines(result.findings),
+              ElementsAre("1.yaml:9:10: error: output.sqlite.effects.table.of is missing "
+                          "[missing]"));
 }
 
 TEST(Beside, TestsNameTheFileThatHasThem) {

@@ -315,7 +315,8 @@ TEST(CheckTogether, RefusesTwoPipelinesThatShareTheRecordsOfATopic) {
       file("a", "[k:1, k:2]", "[x, y]", "shop"), file("b", "[k:2]", "[y]", "other"),
       file("c", "[k:2]", "[z]", "shop"),         file("d", "[l:1]", "[x]", "shop"),
       file("e", "SSL://k:2", "z,y", "shop"),     file("f", "[k:2]", "[^w.*]", "shop"),
-      file("g", "[k:2]", "[^z.*]", "shop"),      file("h", "[k:2]", "[w-1]", "shop")};
+      file("g", "[k:2]", "[^z.*]", "shop"),      file("h", "[k:2]", "[w-1]", "shop"),
+      file("i", "[k:2]", "['^[^v].*']", "last"), file("j", "[k:2]", "['^v.*']", "last")};
   const auto shares = [](const std::string& one, const std::string& other) {
     return fmt::format(
         "{}.yaml:6:10: error: {}.yaml reads one of kafka.topics in the same group \"shop\": each "

@@ -69,6 +69,24 @@ TEST_F(Matched, TopicsCameLaterThatWereNotThereAtFirst) {
   EXPECT_TRUE(matched.CameLater("t1")) << "it is another";
 }
 
+TEST_F(Matched, TopicsThatComeAgainAfterThereWasNoneCameLater) {
+  EXPECT_FALSE(matched.Take(Topics({"orders", "t1"})));
+  Notes();
+  matched.TakeNoneThatMatches();
+  EXPECT_THAT(Notes(), ElementsAre("! topics_gone: not there any more, and not read: t1"));
+  EXPECT_EQ(matched.now(), Topics({"orders"})) << "it is named";
+  EXPECT_FALSE(matched.Take(Topics({"orders", "t1"})));
+  EXPECT_TRUE(matched.CameLater("t1"));
+}
+
+TEST_F(Matched, TopicsCameLaterWhereThereWasNoneFromTheStart) {
+  matched.TakeNoneThatMatches();
+  EXPECT_THAT(Notes(), IsEmpty());
+  EXPECT_FALSE(matched.Take(Topics({"orders", "t1"})));
+  EXPECT_TRUE(matched.CameLater("t1"));
+  EXPECT_FALSE(matched.CameLater("orders"));
+}
+
 TEST_F(Matched, TopicsAreAtMostAThousand) {
   EXPECT_FALSE(matched.Take(Numbered(kMostTopics)));
   const auto refused = matched.Take(Numbered(kMostTopics + 1));

@@ -76,6 +76,15 @@ TEST(Pattern, ThatCannotBeOneSaysWhereAndWhy) {
       {"^ab{1", "Unmatched \\{, at its character 4"},
       {"^[b-a]c", "Invalid range end, at its character 5"},
       {"^[[:digits:]]", "Invalid character class name, at its character 12"},
+      {"^" + std::string(499, 'a'), ""},
+      {"^" + std::string(500, '('), "it is longer than 500 characters"},
+      {"^[{]a{2,100}b{3}\\{", ""},
+      {"^(a{2}|b)+", ""},
+      {"^a{1,101}", "a bound is above 100, at its character 3"},
+      {"^a{99999999999,}", "a bound is above 100, at its character 3"},
+      {"^a{2}{3}", "a bound is about what has one already, at its character 6"},
+      {"^(a{1,9}b){2}", "a bound is about what has one already, at its character 11"},
+      {"^((a{2})b)+{2}", "a bound is about what has one already, at its character 12"},
       {std::string("^a\0b", 4), "it has a NUL, at its character 3"},
   };
   for (const auto& [pattern, problem] : rows)
