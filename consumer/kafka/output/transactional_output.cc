@@ -34,20 +34,16 @@ tl::expected<void, OutputError> KafkaOutput::Make() {
   if (!made) return tl::unexpected(OutputError{.error = made.error(), .fatal = true});
   live_.Drop();
   live_.producer = std::move(*made);
-  const auto topic_of = [&](const std::string& name, rdkafka::Topic& to) {
-    to = live_.producer->TopicOf(name);
-    return to != nullptr
-               ? tl::expected<void, OutputError>()
-               : tl::unexpected(OutputError{
-                     .error = {"bad_config", fmt::format("'{}' is not the name of a topic", name),
-                               "", ""},
-                     .fatal = true});
+  std::string wrong;
+  const auto topic_of = [&](const std::string& name) {
+    rdkafka::Topic topic = live_.producer->TopicOf(name);
+    if (topic == nullptr) wrong = fmt::format("'{}' is not the name of a topic", name);
+    return topic;
   };
-  for (const std::string& name : records_.topics()) {
-    if (auto is = topic_of(name, live_.topics.emplace_back()); !is) return is;
-  }
-  if (dead_letter_topic_.empty()) return {};
-  return topic_of(dead_letter_topic_, live_.dead_letters);
+  for (const std::string& name : records_.topics()) live_.topics.push_back(topic_of(name));
+  if (!dead_letter_topic_.empty()) live_.dead_letters = topic_of(dead_letter_topic_);
+  if (wrong.empty()) return {};
+  return tl::unexpected(OutputError{.error = {"bad_config", wrong, "", ""}, .fatal = true});
 }
 
 tl::expected<void, OutputError> KafkaOutput::Prepare() {

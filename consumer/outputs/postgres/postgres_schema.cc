@@ -147,7 +147,8 @@ class PgCatalogue final : public Catalogue {
 
   // PostgreSQL tells the type of a value, with its length, but for a domain, whose name it is.
   Answer<std::string> TypeInFull(const std::string& type) override {
-    const std::string plain = type.substr(0, Lower(type).find(" collate "));
+    constexpr std::string_view kCollate = " collate ";
+    const std::string plain = type.substr(0, Lower(type).find(kCollate));
     // An expression behind it would be run.
     const auto is = connection_.Query("SELECT to_regtype($1) IS NOT NULL", {plain});
     if (!is && is.error().kind != PgFailure::Kind::kServer) return Failed(is.error());

@@ -109,8 +109,8 @@ const std::vector<Row> kRows = {
      {},
      {"p.yaml:9:16: error: ledger.keep: \"5\" is not a duration; write 250ms, 10s, 5m, "
       "24h or 7d [value]",
-      "2.yaml:2:12: error: processing.timeout: \"5\" is not a duration such as 500ms or 30s; for "
-      "seconds write 5s [value]"}},
+      "2.yaml:2:12: error: processing.timeout: \"5\" is not a duration; write 250ms, 10s, 5m, "
+      "24h or 7d [value]"}},
     {"WhatIsMissingIsMissingInThePipeline",
      "",
      {kShared, "dead_letter: {}\n"},
