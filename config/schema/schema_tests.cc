@@ -80,7 +80,7 @@ std::vector<Key> ExpectKeys() {
       expect("rows",
              "All rows that the output holds at the end, in any order, with the cells that matter; "
              " a null cell is SQL NULL; 12.5 is 12.50 where it is not quoted. With `effects` "
-             "or `records` `{TABLE: [ROW, …]}`. ",
+             "or `records` `{TABLE: [ROW, …]}`.",
              {.type = T::kRows, .may_be_empty = true, .or_by_table = true}),
       expect("rows_in_order", "`rows` are in the order in which they are written.",
              {.type = T::kBoolean, .default_value = "false"}),
