@@ -57,6 +57,9 @@ class StepwiseOutput : public LedgerOutput {
   virtual Answer<Rows> FindNewer(const Rows& rows) = 0;
   // Those of the rows of a statement that was refused which the database names.
   virtual Rows RefusedOf(const Rows& rows) = 0;
+  // Of these records, table by table, in their order: rows that follow each other are inserted
+  // together. Notes in lost_ those that lost to a higher fence.
+  virtual Answer<void> WriteEffects(const Records& fresh);
 
  private:
   Answer<void> WriteRows(Outcomes& outcomes) final;
@@ -73,9 +76,6 @@ class StepwiseOutput : public LedgerOutput {
   Answer<void> StoreChanges();
   Answer<void> DeleteReplayed();
   Answer<void> AddLetters();
-  // Of these records, table by table, in their order: rows that follow each other are inserted
-  // together. Notes in lost_ those that lost to a higher fence.
-  Answer<void> WriteEffects(const Records& fresh);
   Answer<void> WriteTable(std::size_t table, const Records& fresh, bool careful);
   Answer<void> WriteAlone(const Row& row);
   Answer<void> Carry(Change change, const Rows& rows);

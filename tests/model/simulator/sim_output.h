@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,7 +71,7 @@ class SimOutput final : public consumer::StepwiseOutput {
   void Disconnect() override {}
   [[nodiscard]] bool Connected() const override { return true; }
   [[nodiscard]] std::string Where() const override { return "table"; }
-  consumer::CellTypes* Cells() override { return nullptr; }
+  std::span<consumer::CellTypes* const> Cells() override { return {}; }
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<consumer::PositionMemory::Rows> ReadPositions(const Parts& parts) override;
   Answer<bool> FindsNewer() override { return false; }
