@@ -139,7 +139,8 @@ TEST(OutputRecords, AreThoseOfEachFormInItsTopic) {
     record.key = row.key;
     record.value = row.value;
     record.headers = {{"kind", row.kind}};
-    records.Begin({.record = &record, .where = &kWhere});
+    const WriteItem item{.record = &record, .where = &kWhere};
+    records.Begin(item);
     std::string made;
     for (;;) {
       const auto next = records.Next();
@@ -156,7 +157,8 @@ TEST(OutputRecords, AreThoseOfEachFormInItsTopic) {
   Record record;
   record.value = "v";
   record.headers = {{"kind", "other"}};
-  strict.Begin({.record = &record, .where = &kWhere});
+  const WriteItem item{.record = &record, .where = &kWhere};
+  strict.Begin(item);
   EXPECT_TRUE(strict.Next());
   EXPECT_EQ(strict.Next().error().shown,
             "record 2 (topic by header:kind?): topic: header:kind? chooses none of them");

@@ -331,7 +331,8 @@ std::string ForKafka(std::string_view text, RecordEncoder* encoder) {
   const KafkaOutputOptions options;
   OutputRecords records(options, "worker", encoder, false);
   const Record record = WithValue(text);
-  records.Begin({.record = &record, .where = &kWhere, .token = locking::Token(1)});
+  const WriteItem item{.record = &record, .where = &kWhere, .token = locking::Token(1)};
+  records.Begin(item);
   const auto next = records.Next();
   return next ? std::string((*next)->value.value()) : next.error().shown;
 }
