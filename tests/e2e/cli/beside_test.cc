@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr const char* kOwn =
-    "version: 1\nname: {}\nkafka: {{topics: [{}]}}\nrecord_id: key\non_bad_record: stop\n"
+    "version: 1\nname: {}\nkafka: {{topics: [{}]}}\nrecord_id: json:/id\non_bad_record: stop\n"
     "output: {{sqlite: {{path: e.db, table: t, columns: {{a: key}}}}}}\n";
 constexpr const char* kShared =
     "kafka: {brokers: [127.0.0.1:9]}\nlock:\n  redis: {nodes: [127.0.0.1:1]}\n";
