@@ -65,9 +65,11 @@ TEST_F(TopicsByPattern, ThatComeAndGoUnderThreeWorkersLoseNoRecordAndDoubleNone)
   ASSERT_TRUE(WaitUntil(seconds(60), "ready", [&] { return team.AllReady(); })) << team.Tails();
   EXPECT_EQ(table_->Value("SELECT count(DISTINCT order_id) FROM effects"),
             std::to_string(sent_ - passed_over_));
+  EXPECT_TRUE(WaitUntil(seconds(60), "the partitions of 27 topics", [&] {
+    team.Look();
+    return team.Sum("fencepost_partitions_assigned") == 27 * 2;
+  })) << team.Sum("fencepost_partitions_assigned");
   EXPECT_THAT(team[0].Log(), ::testing::HasSubstr("topics_gone"));
-  team.Look();
-  EXPECT_EQ(team.Sum("fencepost_partitions_assigned"), 27 * 2);
   EXPECT_EQ(team.StopAll(), "");
 }
 
