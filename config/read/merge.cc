@@ -14,7 +14,7 @@
 namespace fencepost::config {
 namespace {
 
-std::string Join(std::string_view section, std::string_view name) {
+std::string PathOf(std::string_view section, std::string_view name) {
   return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name);
 }
 
@@ -28,7 +28,7 @@ void MergeMaps(Node& own, Node shared, const std::string& section, Findings& fin
       continue;
     }
     Member& same = own.entries[found->second];
-    const std::string path = Join(section, member.key.text);
+    const std::string path = PathOf(section, member.key.text);
     if (same.value.kind == Node::Kind::kMap && member.value.kind == Node::Kind::kMap) {
       MergeMaps(same.value, std::move(member.value), path, findings);
       continue;

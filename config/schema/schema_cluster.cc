@@ -10,9 +10,9 @@ namespace {
 
 using namespace consumer;  // the options
 
-constexpr auto kKafka = [](auto& o) { return &o.kafka; };
-constexpr auto kKafkaOutput = [](auto& o) { return std::get_if<KafkaOutputOptions>(&o.output); };
-constexpr auto kDeadLetter = [](auto& o) { return o.dead_letter ? &*o.dead_letter : nullptr; };
+constexpr auto kSource = [](auto& o) { return &o.kafka; };
+constexpr auto kOutputOfKafka = [](auto& o) { return std::get_if<KafkaOutputOptions>(&o.output); };
+constexpr auto kLetters = [](auto& o) { return o.dead_letter ? &*o.dead_letter : nullptr; };
 
 // Without the protocols before them, which say `tls`.
 template <typename Cluster>
@@ -80,7 +80,7 @@ std::vector<Key> KafkaClusterKeys() {
       "kafka",
       "Where to find the cluster, each `HOST:PORT`. `SSL://` or `SASL_SSL://` before it is "
       "`tls: {}`; other protocols must agree with `tls` and `sasl`.",
-      kKafka);
+      kSource);
   keys.front().required = keys.front().basic = true;
   return keys;
 }
@@ -93,7 +93,7 @@ std::vector<Key> OutputClusterKeys() {
                   "Of another cluster that has the topic: at least once, with `guarantee: "
                   "at-least-once`. Transactions are there, and offsets move after them. TLS and "
                   "login of `kafka.librdkafka` are not used there.",
-                  Reach(kKafkaOutput, &KafkaOutputOptions::cluster)));
+                  Reach(kOutputOfKafka, &KafkaOutputOptions::cluster)));
 }
 
 std::vector<Key> LetterClusterKeys() {
@@ -102,7 +102,7 @@ std::vector<Key> LetterClusterKeys() {
       path, ClusterKeys(path,
                         "Of another cluster that has the topic: as `output.kafka.brokers`. A "
                         "letter is acknowledged there before the offset passes its record.",
-                        Reach(kDeadLetter, &DeadLetterOptions::cluster)));
+                        Reach(kLetters, &DeadLetterOptions::cluster)));
 }
 
 }  // namespace fencepost::config

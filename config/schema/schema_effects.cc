@@ -131,7 +131,8 @@ std::vector<Key> EffectKeys(const std::string& output) {
              "read; `index` is the element's place from 0 on, and `record./POINTER` reads the "
              "whole value."),
       effect("when", At(section, &Effect::when),
-             "Which values have this effect, as `when` of the pipeline.",
+             "Which values have this effect, as `when` of the pipeline: of the whole value, also "
+             "beside `each`.",
              {.or_texts = true, .lines = true}),
   };
   Append(keys, RouteKeys(path + ".table", section));

@@ -411,7 +411,7 @@ KafkaOutput::Outcomes KafkaOutput::NotWritten(const WriteRequest& request, const
 // The transaction is aborted, for no fault of the records or the group.
 OutputError KafkaOutput::Unavailable(const TransactionStep& step) const {
   auto code = step.code;
-  std::string topic = records_.topics().front();
+  std::string topic = options_.records.empty() ? options_.topic : "output.kafka.records";
   if (live_.producer != nullptr) {
     for (const auto& failure : live_.producer->failures()) {
       if (Purged(failure.code)) continue;
