@@ -1,5 +1,6 @@
 """The stand-in for a worker that tests of handlers use."""
 
+import pathlib
 import tempfile
 import textwrap
 import unittest
@@ -88,8 +89,9 @@ class BadDay(unittest.TestCase):
         self.assertEqual(tokens, [50, 51, 60, 61, 62, 60])
 
     def test_the_records_of_a_batch_that_died_are_tried_alone(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
-            program.write(textwrap.dedent("""\
+        with tempfile.TemporaryDirectory() as folder:  # where nothing hides a module of its name
+            program = pathlib.Path(folder) / "charge.py"
+            program.write_text(textwrap.dedent("""\
                 import os, fencepost
                 @fencepost.batch_handler
                 def charge(records):
@@ -98,8 +100,7 @@ class BadDay(unittest.TestCase):
                     return [len(records) for _ in records]
                 fencepost.run(charge)
             """))
-            program.flush()
-            worker = testing.Process(program.name, batch=3, env={"PYTHONPATH": str(FOLDER)})
+            worker = testing.Process(str(program), batch=3, env={"PYTHONPATH": str(FOLDER)})
             self.addCleanup(worker.close)
             answers = worker.calls([{}, {"value": "deadly"}, {}])
             self.assertEqual([one.values for one in answers], [[1], [], [1]])
