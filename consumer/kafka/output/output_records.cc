@@ -101,16 +101,14 @@ tl::expected<bool, EncodeProblem> OutputRecords::BeginForm() {
     if (!*matches) return false;
   }
   evaluator_.Begin(context);
-  const std::string* topic = &form.of.topic;
-  std::string chosen;
+  std::string_view topic = form.of.topic;
   if (form.of.route) {
     const auto name = Choose(*form.of.route, evaluator_, chosen_);
     if (!name) return refused("topic: " + name.error());
     if (!*name) return false;
-    chosen = **name;
-    topic = &chosen;
+    topic = **name;
   }
-  topic_ = static_cast<std::size_t>(std::ranges::find(topics_, *topic) - topics_.begin());
+  topic_ = static_cast<std::size_t>(std::ranges::find(topics_, topic) - topics_.begin());
   made_.clear();
   next_made_ = 0;
   if (form.program == nullptr) return true;
