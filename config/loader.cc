@@ -112,7 +112,7 @@ LoadResult LoadSource(Source file, const Environment& environment, const Beside&
   if (root) {
     values = ReadTree(*root, environment, findings);
     Lint(*values, findings);
-    result.tests = ReadTests(*values, environment, findings);
+    if (beside.tests) result.tests = ReadTests(*values, environment, findings);
     result.places = values->Places();
   }
   result.findings = findings.Take();

@@ -21,6 +21,7 @@ namespace fencepost::config {
 struct Beside {
   std::vector<std::string> with;  // --with FILE: more sections, below those of the pipeline
   std::vector<std::string> set;   // --set KEY=VALUE: in the place of what the files say
+  bool tests = true;              // `tests:` are read, whose findings concern nobody who runs it
 };
 
 struct LoadResult {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <thread>
+#include <type_traits>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "consumer/decode/registry/registry_decoder.h"
 #include "consumer/handlers/exec/exec_runner.h"
@@ -201,19 +204,33 @@ JqMakers OutputJq() { return {.filter = MakeRecordFilter, .values = MakeValuePro
 
 tl::expected<void, Error> CheckFilters(const PipelineOptions& options) {
   Checked checked = OutcomeOf(MakeRecordFilter(options.filter));
-  const auto check = [&](const auto& made) {
+  const auto check = [&](const auto& made, const std::string& where) {
     if (!checked) return;
     checked = OutcomeOf(made);
-    if (!checked) checked.error().where = "output";
+    if (!checked) checked.error().where = where;
   };
   std::visit(
       [&](const auto& output) {
+        std::size_t number = 0;
         if constexpr (requires { output.effects; }) {
-          for (const Effect& effect : output.effects) check(MakeRecordFilter(effect.when));
+          for (const Effect& effect : output.effects) {
+            check(MakeRecordFilter(effect.when),
+                  fmt::format("output.{}.effects: when of the {}. one",
+                              std::is_same_v<decltype(output), const PostgresOptions&> ? "postgres"
+                              : std::is_same_v<decltype(output), const MysqlOptions&>  ? "mysql"
+                                                                                       : "sqlite",
+                              ++number));
+          }
         } else if constexpr (requires { output.records; }) {
           for (const KafkaRecord& record : output.records) {
-            check(MakeRecordFilter(record.when));
-            if (!record.program.empty()) check(MakeValueProgram(record.program));
+            ++number;
+            const auto where = [&](const char* key) {
+              return fmt::format("output.kafka.records: {} of the {}. one", key, number);
+            };
+            check(MakeRecordFilter(record.when), where("when"));
+            if (!record.program.empty()) {
+              check(MakeValueProgram(record.program), where("value.jq"));
+            }
           }
         }
       },

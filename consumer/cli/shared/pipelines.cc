@@ -41,7 +41,8 @@ void Reject(config::LoadResult& loaded, config::Place at, std::string_view rule,
 config::LoadResult WithItsPrograms(config::LoadResult loaded) {
   if (!loaded.options) return loaded;
   const auto reject = [&](const Error& error) {
-    Reject(loaded, loaded.PlaceOf(error.where), "jq",
+    // Behind a colon: which of a list.
+    Reject(loaded, loaded.PlaceOf(error.where.substr(0, error.where.find(':'))), "jq",
            fmt::format("{}: {}", error.where, error.what));
   };
   const auto filter = consumer::CheckFilters(*loaded.options);
@@ -153,8 +154,10 @@ std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
     const PipelineFiles& files, std::vector<std::string>* warnings) {
   std::vector<config::LoadResult> loaded;
   std::vector<config::Finding> findings;
+  config::Beside beside = files.beside;
+  beside.tests = false;
   for (const std::string& file : files.files) {
-    loaded.push_back(LoadFile(file, files.beside));
+    loaded.push_back(LoadFile(file, beside));
     CheckTls(loaded.back());
     config::AddNew(findings, loaded.back().findings);
   }

@@ -306,7 +306,7 @@ class Tables {
     if (!facts) return tl::unexpected(facts.error());
     if (!*facts) {
       std::string hint = catalogue_.WhyMissing(*name);
-      if (hint.empty()) hint = "create it, or correct " + key;
+      if (hint.empty()) hint = "create it (fencepost tables apply), or correct " + key;
       return bad(fmt::format("there is no table {}", table), std::move(hint));
     }
     if (auto safe = IsSafe(**facts); !safe) return tl::unexpected(safe.error());

@@ -34,7 +34,8 @@ class MysqlCatalogue final : public Catalogue {
   std::vector<MysqlTable> tables;
 
   std::string WhyMissing(const Name& /*name*/) override {
-    return "create it, or correct output.mysql.table; or may this account not see it?";
+    return "create it (fencepost tables apply), or correct its name; or may this account not see "
+           "it?";
   }
 
   Facts ReadLedger(const LedgerTable& ledger) override {

@@ -76,6 +76,21 @@ TEST_F(Beside, WordsBehindTheFileAreTheCommandsOwn) {
   }
 }
 
+TEST_F(Beside, TestsOfAPipelineAreNothingToWhoRunsIt) {
+  const std::string own = Own("orders",
+                              "tests: [{name: a, given: [{topic: orders, value: {id: a}}], "
+                              "expect: {rows: []}}]\n");
+  const std::vector<std::string> elsewhere{"--with", shared_, "--set", "kafka.topics=staging", own};
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.end(), elsewhere.begin(), elsewhere.end());
+    return RunFencepost(words);
+  };
+  for (const char* word : {"lint", "test"}) {
+    EXPECT_THAT(run({word}).error_output + run({word}).output, HasSubstr("[tests]")) << word;
+  }
+  EXPECT_THAT(run({"explain", "--id", "a"}).error_output, Not(HasSubstr("[tests]")));
+}
+
 TEST_F(Beside, OneSharedFileServesSeveralPipelines) {
   const std::string a = Own("a");
   const std::string b = Own("b");

@@ -304,7 +304,8 @@ TEST(LearnTables, DoesNotCreateALedgerThatIsGoneOrNotItsOwn) {
 TEST(LearnTables, NamesATableThatIsMissingAndATableThatCannotKeepTheGuarantee) {
   FakeCatalogue catalogue;
   EXPECT_THAT(Refusal(catalogue, {}, "item"),
-              HasSubstr("db: there is no table item; create it, or correct output.some.table"));
+              HasSubstr("db: there is no table item; create it (fencepost tables apply), or "
+                        "correct output.some.table"));
   EXPECT_THAT(Refusal(catalogue, {}, "a..b"), HasSubstr("the table's name has an empty part"));
   catalogue.tables["items"].unsafe = {"forgets", "use another"};
   EXPECT_EQ(Refusal(catalogue, {}), "");
