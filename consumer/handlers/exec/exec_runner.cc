@@ -117,7 +117,18 @@ void ExecRunner::StartDue(Clock::time_point now) {
       slot.process = std::move(*process);
     } else {
       ScheduleRestart(slot, process.error().Line());
+      TellWaiting(process.error().what);
     }
+  }
+}
+
+// No process is there for them: the flow knows what that means for their records and for /ready.
+void ExecRunner::TellWaiting(const std::string& why) {
+  if (!waiting_.Due(Now())) return;
+  for (const HandlerCall& call : TakeDue()) {
+    HandlerFailure failure = Failed("exec", why, why);
+    failure.reached = false;
+    answered_({.id = call.id, .result = tl::unexpected(std::move(failure))});
   }
 }
 
@@ -304,7 +315,8 @@ PollingRunner::Out ExecRunner::Ended(Slot& slot) {
 
 void ExecRunner::Died(Slot& slot, const std::string& how) {
   const pid_t pid = slot.process->pid();
-  const bool unread = slot.answered && slot.process->Ended() && slot.process->Unread();
+  const bool answered = slot.answered;
+  const bool unread = answered && slot.process->Ended() && slot.process->Unread();
   // For the dead letter alone: it may quote the record.
   const std::string said = slot.last_said.empty() ? "" : "; on stderr it said: " + slot.last_said;
   Discard(slot);
@@ -314,6 +326,8 @@ void ExecRunner::Died(Slot& slot, const std::string& how) {
   } else if (slot.work) {
     const std::string shown = fmt::format("the process ended {} before it replied", how);
     FailAll(Ended(slot), Failed("exec", shown + said, shown));
+  } else if (!answered) {
+    TellWaiting(fmt::format("the process ended {} before it had a record", how));
   }
 }
 
@@ -325,8 +339,11 @@ void ExecRunner::Broke(Slot& slot, const std::string& why) {
 
 // Not the line itself, which may hold a record: the log is not the place for it.
 void ExecRunner::BrokeUnasked(Slot& slot, std::size_t bytes) {
-  Broke(slot, fmt::format("it wrote a line of {} bytes that nobody had asked for (print to stderr)",
-                          bytes));
+  const bool answered = slot.answered;
+  const std::string why =
+      fmt::format("it wrote a line of {} bytes that nobody had asked for (print to stderr)", bytes);
+  Broke(slot, why);
+  if (!answered) TellWaiting("the process was killed: " + why);
 }
 
 void ExecRunner::Discard(Slot& slot) {

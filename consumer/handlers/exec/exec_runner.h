@@ -2,8 +2,9 @@
 // both ways; README.md has the protocol. One thread of its own polls all pipes. A call's timeout
 // counts from when a process has its record, or from its last heartbeat; the process that overruns
 // it, or whose calls are cancelled, is killed with its group and started again. One that dies is
-// started again after a wait of 100 ms, doubled up to 10 s until it has answered a record. Stop
-// closes the idle processes' stdin, gives them a second, and kills what is left.
+// started again after a wait of 100 ms, doubled up to 10 s until it has answered a record; if it
+// never had one, the calls that wait are answered that nobody was reached. Stop closes the idle
+// processes' stdin, gives them a second, and kills what is left.
 #pragma once
 
 #include <poll.h>
@@ -55,6 +56,7 @@ class ExecRunner final : public PollingRunner {
   void Run(std::promise<tl::expected<void, Error>> started);
   tl::expected<void, Error> StartAll();
   void StartDue(Clock::time_point now);
+  void TellWaiting(const std::string& why);  // what is due now fails: no process could take it
   void HandOut();
   bool ReadyForRecord(Slot& slot);  // false: it has said something, and is no longer free
   void GiveTo(Slot& slot, CallBatch calls);

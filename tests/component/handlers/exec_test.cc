@@ -272,6 +272,27 @@ TEST_F(ExecHandler, WaitsLongerEachTimeAProcessDies) {
   EXPECT_THAT(notes[3], HasSubstr("in 800 ms"));
 }
 
+TEST_F(ExecHandler, TellsACallThatWaitsWhyNoProcessTakesIt) {
+  // Whether the process has the record when it ends is for the kernel to say.
+  Start({.kind = ExecHandlerOptions{.command = {"sh", "-c", "exit 3"}, .processes = 1}});
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(Noted(i, "handler_exited"));
+    const HandlerFailure failure = FailureOf("1");
+    EXPECT_THAT(failure.shown, StartsWith("the process ended with exit code 3 before it "));
+    EXPECT_TRUE(failure.retry);
+  }
+}
+
+TEST_F(ExecHandler, TellsACallThatWaitsThatItsProgramIsGone) {
+  const std::string program = Script(std::string(kPrelude) + "sys.exit(3)\n");
+  Start({.kind = ExecHandlerOptions{.command = {program}, .processes = 1}});
+  ASSERT_EQ(unlink(program.c_str()), 0);
+  ASSERT_TRUE(Noted(2, "handler_exited"));
+  const HandlerFailure failure = FailureOf("1");
+  EXPECT_THAT(failure.shown, AllOf(HasSubstr("cannot run "), HasSubstr("No such file")));
+  EXPECT_FALSE(failure.reached) << "its record is not to blame";
+}
+
 TEST_F(ExecHandler, LeavesNoChildOfAProcessThatOverrunsTheTimeoutOrEnds) {
   StartPython(
       fmt::format("if value:\n"
