@@ -140,6 +140,14 @@ void KafkaBroker::Format() {
 
 void KafkaBroker::Start() {
   if (process_) return;
+  if (StartOnce().empty()) return;
+  const std::string output = StartOnce();
+  if (output.empty()) return;
+  throw std::runtime_error(
+      fmt::format("kafka {} on port {} did not start:\n{}", options_.version, port_, output));
+}
+
+std::string KafkaBroker::StartOnce() {
   ProcessOptions broker;
   broker.argv = {Java(), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
                  "-cp",  classpath_, "kafka.Kafka",      dir_.File("server.properties")};
@@ -150,11 +158,15 @@ void KafkaBroker::Start() {
   const auto up = WaitUntil(kStartLimit, [&] {
     return (died = !process_->Running()) || admin_->Answers(std::chrono::milliseconds(300));
   });
-  if (up && !died) return;
+  if (up && !died) return "";
+  if (!died) {  // what its threads wait for
+    process_->Kill(SIGQUIT);
+    (void)WaitUntil(std::chrono::seconds(10),
+                    [&] { return process_->Output().find("JNI global ref") != std::string::npos; });
+  }
   const std::string output = process_->Output();
   process_.reset();
-  throw std::runtime_error(
-      fmt::format("kafka {} on port {} did not start:\n{}", options_.version, port_, output));
+  return output.empty() ? "it said nothing" : output;
 }
 
 void KafkaBroker::Stop() {

@@ -49,6 +49,8 @@ class KafkaBroker {
 
  private:
   void Format();
+  // Empty, or what it said: it is not up within a minute.
+  std::string StartOnce();
 
   KafkaBrokerOptions options_;
   std::string classpath_;

@@ -112,11 +112,21 @@ TEST_F(DeadLetterTopic, OfAKafkaOutputNamesTheLetterThatItRefusesAndTakesOneWith
   {
     TestProducer producer(Kafka().bootstrap());
     producer.Send(name_, 0, std::nullopt, R"({"amount":4711})");
-    producer.Send({.topic = name_,
-                   .partition = 1,
-                   .key = "k",
-                   .value = R"({"order_id":"o-1"})",
-                   .timestamp_ms = 1716804532123456});
+    // The broker has the topic's new setting a moment after it was told.
+    ASSERT_TRUE(WaitUntil(seconds(30), "the topic to take the time", [&] {
+      TestProducer one(Kafka().bootstrap());
+      one.Send({.topic = name_,
+                .partition = 1,
+                .key = "k",
+                .value = R"({"order_id":"o-1"})",
+                .timestamp_ms = 1716804532123456});
+      try {
+        one.Flush();
+        return true;
+      } catch (const std::runtime_error&) {
+        return false;
+      }
+    }));
     producer.Send(name_, 1, "k", R"({"order_id":"o-2"})");
     producer.Flush();
   }
