@@ -66,6 +66,11 @@ bool DeadLetterPublisher::Stopping() {
   return stopping_;
 }
 
+bool DeadLetterPublisher::LettersWait() {
+  const std::lock_guard lock(mutex_);
+  return !arrived_.empty();
+}
+
 // A topic that is missing, or not to be written, is told before there is a letter, and waited for.
 // Where no broker says anything, a letter waits for no answer here.
 bool DeadLetterPublisher::AwaitTopic() {
@@ -78,16 +83,23 @@ bool DeadLetterPublisher::AwaitTopic() {
     const bool missing = said == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     const bool forbidden = said == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     const bool same = loop && *loop;
-    if ((missing || forbidden || same) && told_.first) {
-      const Error error = same ? ErrorOfLoop("dead_letter")
-                               : ErrorOfTopic(options_.topic, "dead_letter.topic", said);
-      told_ = {false, error.Line()};
-      observer_->OnNote(locking::Severity::kWarn,
-                        same      ? "dead_letter_failed"
-                        : missing ? "topic_missing"
-                                  : "not_authorised",
-                        told_.second);
-      state_(told_.first, told_.second);
+    const bool known = missing || forbidden || same;
+    // Of another cluster letters go out only once it is known to be another: they wait for that.
+    if (known || (source_ && LettersWait())) {
+      const std::string why =
+          same    ? ErrorOfLoop("dead_letter").Line()
+          : known ? ErrorOfTopic(options_.topic, "dead_letter.topic", said).Line()
+          : !loop ? loop.error().Line()
+                  : "no broker of dead_letter.brokers answers; the letters wait for one";
+      if (told_.second != why) {
+        told_ = {false, why};
+        observer_->OnNote(locking::Severity::kWarn,
+                          missing     ? "topic_missing"
+                          : forbidden ? "not_authorised"
+                                      : "dead_letter_failed",
+                          why);
+        state_(told_.first, told_.second);
+      }
     }
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, kLookFor, [this] { return stopping_; })) return false;

@@ -87,6 +87,7 @@ class DeadLetterPublisher {
   void Refused(Entry entry);
   void TellState(const std::string& why_down);
   bool Stopping();
+  bool LettersWait();
 
   const KafkaOptions kafka_;
   const std::optional<KafkaOptions> source_;

@@ -96,7 +96,7 @@ const std::vector<Room>& Rooms() {
            660},
       Room{"consumer/handlers/exec",
            {"consumer/json", "locking/base", "consumer/record", "consumer/handlers"},
-           1180},
+           1200},
       Room{"consumer/outputs",
            {"locking/base", "consumer/record", "consumer/pipeline", "consumer/flow/ports",
             "consumer/kafka/log_identity"},
