@@ -88,8 +88,8 @@ const std::vector<Combination>& AllCombinations() {
 std::string PipelineYaml(const Combination& combination, const Surroundings& around) {
   const bool once = !combination.AtLeastOnce();
   // What a dead worker held stays on the nodes for ttl + 2 * max_skew: longer than its session and
-  // a rebalance of all pipelines, so that a takeover is seen. The other times are long: on a busy
-  // machine nobody shall lose a lease, or give a call up, but the killed and the frozen one.
+  // most rebalances, so that takeovers are seen. The other times are long: on a busy machine nobody
+  // shall lose a lease, or give a call up, but the killed and the frozen one.
   return fmt::format(
              "version: 1\nname: {}\nguarantee: {}\n"
              "kafka:\n  brokers: [{}]\n  topics: [{}]\n"
