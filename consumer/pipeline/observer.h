@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/record.h"
+#include "consumer/trace/span.h"
 #include "locking/core/observer.h"
 
 namespace fencepost::consumer {
@@ -33,6 +35,7 @@ struct AboutRecord {
   std::string record_id;    // as stored; empty: it has none
   std::uint64_t token = 0;  // 0: none
   int attempt = 0;          // handler calls begun; 0: none
+  TraceContext trace{};     // the record's span, where there are traces
   auto operator<=>(const AboutRecord&) const = default;
 };
 
@@ -93,6 +96,8 @@ class ConsumerObserver {
     OnNote(severity, event, SourceText(record.where, record.offset) + ": " + std::string(text));
   }
   virtual void OnReady(bool /*ready*/) {}
+  // Engine thread: spans that have ended, of traces that are kept.
+  virtual void OnSpans(std::vector<Span> /*spans*/) {}
 };
 
 }  // namespace fencepost::consumer

@@ -302,12 +302,25 @@ inline bool WriteDecides(Finality finality, const IdentityRule& identity) {
 // Who may change the log's level and pause pipelines over HTTP.
 enum class ControlAccess : std::uint8_t { kOff, kLoopback, kToken };
 
+// observe.traces: which traces are kept, and where their spans go.
+struct TraceOptions {
+  std::string endpoint;        // of OTLP over HTTP, with its path; empty: there are no traces
+  double sample = 0.01;        // of the records that begin a trace: 0 to 1
+  bool parent_decides = true;  // a record that continues a trace is kept as its header says
+  Millis slow{1000};           // from its lock on; what takes longer is kept
+  std::vector<std::pair<std::string, std::string>> headers;  // of each request
+  std::string service = "fencepost";
+  std::vector<std::pair<std::string, std::string>> resource;  // further attributes
+  Millis timeout{10'000};                                     // of a request
+};
+
 struct ObserveOptions {
   std::string http;  // HOST:PORT; empty: no server
   ControlAccess control = ControlAccess::kOff;
   std::string control_token;
   std::string log_level = "info";
   std::string log_format = "json";  // json | text
+  TraceOptions traces;
 };
 
 struct PipelineOptions {
