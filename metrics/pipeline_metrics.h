@@ -142,14 +142,18 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   void OnProgress(std::chrono::milliseconds unix_time) override {
     cells_.last_progress.Set(unix_time.count());
   }
-  void OnEndToEnd(Nanos took) override { cells_.record_end_to_end.Observe(took.count()); }
+  void OnEndToEnd(Nanos took, const consumer::TraceContext& /*kept*/ = {}) override {
+    cells_.record_end_to_end.Observe(took.count());
+  }
   void OnRetry(consumer::RetryStage stage) override { cells_.retries.Count(stage); }
   void OnDeadLetter(consumer::DeadLetterReason reason) override {
     cells_.dead_letters.Count(reason);
   }
   void OnDeadLetterError() override { cells_.dead_letter_errors.Add(1); }
   void OnGroupLag(std::int64_t records) override { cells_.group_lag.Set(records); }
-  void OnHandled(Nanos took) override { cells_.handler_duration.Observe(took.count()); }
+  void OnHandled(Nanos took, const consumer::TraceContext& /*sampled*/ = {}) override {
+    cells_.handler_duration.Observe(took.count());
+  }
   void OnLag(const consumer::TopicPartition& where, std::int64_t records) override {
     const std::lock_guard lock(partitions_mutex_);
     partitions_[where].lag = records;

@@ -14,6 +14,7 @@
 namespace fencepost::consumer {
 
 void Flow::OnRecords(std::vector<Record> records, Now now) {
+  tracer_.At(now);
   std::size_t admitted = 0;
   for (Record& record : records) {
     Assignment* partition = Find(record.partition, record.epoch);
@@ -42,6 +43,7 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
   in.assignment = &partition;
   in.where = &partition.where;
   in.record = std::move(record);
+  tracer_.Begin(in);
   in.BecomeQueued();
   const auto failed = partition.failed.find(in.record.offset);
   if (failed != partition.failed.end() && !Planted("failures_are_forgotten")) {

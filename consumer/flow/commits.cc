@@ -13,6 +13,7 @@ constexpr Millis kAskAgain{1000};
 }  // namespace
 
 void Flow::OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now) {
+  tracer_.At(now);
   for (const PartitionEnd& end : ends) {
     Assignment* partition = Find(end.partition, end.epoch);
     if (partition == nullptr) continue;
@@ -60,6 +61,8 @@ void Flow::Commit(Now now) {
 
 void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, std::optional<Instant> sent,
                        Now now) {
+  tracer_.At(now);
+  if (sent) tracer_.OnCommitted(offsets, *sent, now);
   for (const PartitionOffset& offset : offsets) {
     Assignment* const partition = Find(offset.partition, offset.epoch);
     if (partition == nullptr) continue;

@@ -76,7 +76,8 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
                 .shown = std::move(refusal.shown),
                 .error_class = std::move(refusal.error_class),
                 .attempts = in.attempts,
-                .failed_at = now.wall.time_since_epoch()};
+                .failed_at = now.wall.time_since_epoch(),
+                .traceparent = in.trace ? TraceparentText(in.trace->context()) : ""};
   in.cause = refusal.cause;
   if (in.cause && !again) in.turn = dead_letter_limiter_.Now(*in.cause);
   if (in.cause == LetterCause::kOutput) dead_letter_limiter_.OnOutputRefuses();
@@ -242,6 +243,7 @@ void Flow::ReleaseOldest(Assignment& partition) {
 // the group's passes it: the ledger keeps no hole for it, and where a record has no trace there, it
 // is lost.
 void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
+  tracer_.At(now);
   for (const std::uint64_t id : ids) {
     InFlight* in = FindReference(id);
     if (in == nullptr || in->stage() != Stage::kPublishingDeadLetter) continue;
@@ -253,6 +255,7 @@ void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
 }
 
 void Flow::OnDeadLettersRefused(const std::vector<std::uint64_t>& ids, Now now) {
+  tracer_.At(now);
   for (const std::uint64_t id : ids) {
     InFlight* in = FindReference(id);
     if (in == nullptr || in->stage() != Stage::kPublishingDeadLetter) continue;
@@ -266,7 +269,7 @@ void Flow::OnDeadLetterPublished(InFlight& in, Now now) {
   observer_->OnDeadLetter(in.letter->reason);
   Note(locking::Severity::kWarn, "dead_lettered",
        "published as a dead letter: " + ClassAndText(in.letter->error_class, in.letter->shown), in);
-  observer_->OnProcessed(ProcessedResult::kDeadLettered, ItemOf(in));
+  Tell(ProcessedResult::kDeadLettered, in, now);
   in.letter_out = HasLedger() && options_.identity.ByPosition() && !in.without_id;
   if (!in.letter_out || Planted("dead_letter_leaves_a_hole")) return Finish(in, now);
   if (!KeepsItsTurn(in, now)) return;
@@ -275,6 +278,7 @@ void Flow::OnDeadLetterPublished(InFlight& in, Now now) {
 }
 
 void Flow::OnDeadLetterState(bool up, Now now) {
+  tracer_.At(now);
   dead_letters_up_ = up;
   UpdateBackpressure(now);
 }

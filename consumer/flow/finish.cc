@@ -16,6 +16,11 @@ std::uint64_t SizeOf(const HandlerValues& values) {
 
 }  // namespace
 
+void Flow::Tell(ProcessedResult result, InFlight& in, Now now, bool lost) {
+  observer_->OnProcessed(result, ItemOf(in), lost);
+  tracer_.End(in, result, now);
+}
+
 // Behind an unfinished record it leaves its offset, and nothing that takes room. It leaves its
 // chain first: whose turn it is in its unit depends on those before it that have lost their leases.
 void Flow::Finish(InFlight& in, Now now) {
@@ -52,7 +57,8 @@ void Flow::Block(InFlight& in, Error error, Now now) {
   MarkOutOfPrefix(in, true);
   in.BecomeBlocked();
   locks_.GiveBackBehind(in, now);
-  observer_->OnProcessed(ProcessedResult::kFailed, ItemOf(in));
+  in.Tell(error.code, error.what);
+  Tell(ProcessedResult::kFailed, in, now);
   error.where = SourceText(*in.where, in.record.offset);
   Assignment& partition = *in.assignment;
   partition.blocked.emplace(in.record.offset, std::move(error));

@@ -18,6 +18,7 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
       core_(locks),
       random_(std::move(random)),
       observer_(observer),
+      tracer_(options_, random_, observer_),
       dead_letter_limiter_(options_.max_consecutive),
       backpressure_({.records = options_.max_in_flight,
                      .bytes = options_.max_in_flight_bytes,
@@ -128,6 +129,7 @@ void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
 }
 
 void Flow::OnTime(Now now) {
+  tracer_.At(now);
   if (now.boot >= commit_at_) Commit(now);
   if (now.boot >= report_at_) Report(now);
   if (now.boot >= withheld_again_at_) TryWithheld(now);
@@ -168,12 +170,14 @@ void Flow::UpdateBackpressure(Now now) {
 }
 
 void Flow::Tune(const Tuning& tuning, Now now) {
+  tracer_.At(now);
   tuning_ = tuning;
   calls_.OnTuned();
   Step(now);
 }
 
 void Flow::SetPaused(bool paused, Now now) {
+  tracer_.At(now);
   if (paused_ && !paused) {
     for (const auto& [index, partition] : partitions_) partition->oldest_since = now.boot;
   }
@@ -187,10 +191,12 @@ void Flow::SetPaused(bool paused, Now now) {
 void Flow::StopTaking() { taking_ = false; }
 
 void Flow::SetUnlocked(bool unlocked, Now now) {
+  tracer_.At(now);
   if (locks_.SetUnlocked(unlocked, now) && unlocked) Step(now);
 }
 
 void Flow::OnLockEvents(Now now) {
+  tracer_.At(now);
   std::vector<locking::LockEvent> events;
   while (!core_->events().empty()) {
     events.clear();

@@ -40,6 +40,7 @@
 #include "consumer/flow/state/next.h"
 #include "consumer/flow/state/order_chains.h"
 #include "consumer/flow/state/work_list.h"
+#include "consumer/flow/tracer.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/pipeline/status.h"
@@ -99,7 +100,10 @@ class Flow : private RecordLocks::User {
   void HurryDrain(Instant deadline, Now now);
   // The output answers no more. The leases of what it has in its hands are given back: whether that
   // was written is for the next owner to find out, as after the end of their TTL.
-  void OnOutputEnded(Now now) { locks_.OnOutputEnded(now); }
+  void OnOutputEnded(Now now) {
+    tracer_.At(now);
+    locks_.OnOutputEnded(now);
+  }
 
   FlowActions& actions() { return actions_; }
 
@@ -237,6 +241,8 @@ class Flow : private RecordLocks::User {
   [[nodiscard]] bool HasLedger() const { return traits_.HasLedger(); }
 
   // finish.cc.
+  // It is at its end here, with this result: told to the observer and to its trace.
+  void Tell(ProcessedResult result, InFlight& record, Now now, bool lost = false);
   void Finish(InFlight& record, Now now);
   void Block(InFlight& record, Error error, Now now);
   void LeaveChain(InFlight& record);
@@ -287,6 +293,7 @@ class Flow : private RecordLocks::User {
   std::unique_ptr<Identifier> identifier_;
   Evaluator evaluator_;
   FlowActions actions_;
+  Tracer tracer_;
 
   std::map<PartitionIndex, std::unique_ptr<Assignment>> partitions_;
   std::vector<std::unique_ptr<Assignment>> leaving_;  // revoked, with writes still out

@@ -1,10 +1,28 @@
 #include "consumer/flow/flow_options.h"
 
+#include <array>
+#include <variant>
+
 namespace fencepost::consumer {
+
+namespace {
+
+// By the alternatives of HandlerOptions::kind and OutputOptions.
+constexpr std::array<const char*, 6> kHandlers = {"", "http", "exec", "jq", "take", "custom"};
+static_assert(kHandlers.size() == std::variant_size_v<decltype(HandlerOptions::kind)>);
+constexpr std::array<const char*, 7> kSystems = {"",      "postgresql", "mysql", "sqlite",
+                                                 "kafka", "file",       "stdout"};
+static_assert(kSystems.size() == std::variant_size_v<OutputOptions>);
+
+}  // namespace
 
 FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   FlowOptions flow;
   flow.pipeline = options.name;
+  flow.group = options.kafka.group;
+  flow.handler_kind = kHandlers[options.handler.kind.index()];
+  flow.output_system = kSystems[options.output.index()];
+  flow.traces = options.observe.traces;
   flow.identity = options.identity;
   flow.order = options.processing.order;
   flow.on_id_conflict = options.on_id_conflict;

@@ -99,7 +99,8 @@ void HandlerCalls::Start(bool writes_idle, Now now) {
                                .attempt = in.attempts,
                                .timeout = options_.handler_timeout,
                                .valid_until = locks_->ValidUntil(in),
-                               .alone = in.call_alone || circuit_.open()});
+                               .alone = in.call_alone || circuit_.open(),
+                               .trace = in.trace ? in.trace->OfNow() : TraceContext()});
   }
 }
 

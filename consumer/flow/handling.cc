@@ -74,6 +74,7 @@ void Flow::OnLookedUp(const LookupBatch& batch,
   FENCEPOST_CHECK(entries.size() == batch.ids.size(), "one answer an id");
   FENCEPOST_CHECK(lookups_out_ > 0, "one answer a look-up");
   --lookups_out_;
+  tracer_.At(now);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     InFlight* in = FindReference(batch.references[i]);
     if (batch.contended[i] > Nanos(0)) {
@@ -161,6 +162,7 @@ void Flow::WaitForTurn(InFlight& in) {
 // the first answer its lease counts as one that may come soon, so that those behind it in its chain
 // keep theirs: a look waits for no lease.
 void Flow::AskLedgerWhileHeld(InFlight& in, Nanos took) {
+  in.Tell("contended", "its name is held by another");
   if (std::exchange(in.looking, true)) {
     ++in.unjudged;
     return;
@@ -190,6 +192,7 @@ void Flow::ResolveContention(InFlight* in, const std::optional<LedgerEntry>& ent
 // --- handled -------------------------------------------------------------------------------------
 
 void Flow::OnHandled(HandlerAnswer answer, Now now) {
+  tracer_.At(now);
   const auto [record, probe] = calls_.OnAnswer(answer, now);
   if (record != nullptr && record->stage() == Stage::kWaiting) {
     RecordLocks::LeavePrefix(*record);
@@ -241,6 +244,7 @@ void Flow::RememberFailure(const InFlight& in, Now now) {
 
 void Flow::OnFailed(InFlight& in, HandlerFailure failure, std::uint64_t call, bool probe, Now now) {
   const bool again = calls_.OnFailed(in, failure, call, probe, now);
+  if (in.trace != nullptr) in.trace->Fail(ClassAndText(failure.error_class, failure.shown));
   Note(
       locking::Severity::kWarn, "handler_failed",
       fmt::format("attempt {}: {}{}", in.attempts, ClassAndText(failure.error_class, failure.shown),

@@ -9,6 +9,7 @@
 namespace fencepost::consumer {
 
 void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now, std::size_t late) {
+  tracer_.At(now);
   if (commit_at_ == Instant::max()) commit_at_ = now.boot + options_.commit_interval;
   for (const AssignedPartition& assigned : partitions) {
     std::unique_ptr<Assignment>& place = partitions_[assigned.partition];
@@ -23,6 +24,7 @@ void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now,
 
 void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, Instant deadline,
                      Now now) {
+  tracer_.At(now);
   drain_ = Drain{.partitions = partitions, .lost = lost, .deadline = lost ? now.boot : deadline};
   for (const PartitionIndex index : partitions) {
     const auto found = partitions_.find(index);
@@ -154,6 +156,7 @@ void Flow::Sweep() {
 
 void Flow::HurryDrain(Instant deadline, Now now) {
   if (!drain_) return;
+  tracer_.At(now);
   drain_->deadline = std::min(drain_->deadline, deadline);
   CheckDrained(now);
 }

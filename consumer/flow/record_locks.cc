@@ -173,6 +173,7 @@ bool RecordLocks::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
       }
       if (event.contended > Nanos(0)) {
         observer_->OnRound(locking::RoundResult::kContended, event.contended);
+        unit.first()->Tell("contended", "its name is held by another");
       }
       observer_->OnRetry(RetryStage::kLock);
       const bool first = !unit.round_failed();
@@ -204,6 +205,7 @@ void RecordLocks::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
     case LockEvent::Kind::kRoundFailed:
       return GiveBackBehind(in, now);
     case LockEvent::Kind::kLost:
+      in.Tell("lease_lost", "");
       if (Pinned(in.stage())) return;  // the write decides
       if (Planted("lost_lease_resets_attempts")) in.attempts = 0;
       work_->Push(&in);

@@ -191,7 +191,9 @@ void Flow::Note(locking::Severity severity, std::string_view event, std::string_
                            .offset = in.record.offset,
                            .record_id = in.identity.id,
                            .token = TokenOf(in).value(),
-                           .attempt = in.attempts});
+                           .attempt = in.attempts,
+                           .trace = in.trace ? in.trace->context() : TraceContext()});
+  if (severity != locking::Severity::kInfo) in.Tell(event, text);
 }
 
 void Flow::FillStatus(WorkerStatus& status, Now now) const {

@@ -111,7 +111,8 @@ WriteItem Flow::ItemOf(const InFlight& in) const {
           .crc = in.identity.crc,
           .values = in.handled ? &in.values : nullptr,
           .dead_letter = in.letter.get(),
-          .chain = in.chain == nullptr ? 0 : in.chain->id};
+          .chain = in.chain == nullptr ? 0 : in.chain->id,
+          .trace = in.trace ? in.trace->context() : TraceContext()};
 }
 
 // How far each partition is finished once this transaction is committed. Within a partition its
@@ -138,6 +139,8 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
                      Now now) {
   FENCEPOST_CHECK(outcomes.size() == OutcomesOf(batch->request),
                   "one outcome a record, and one of offsets alone");
+  tracer_.At(now);
+  tracer_.OnWritten(*batch, outcomes, now);
   --writes_out_;
   answered_ = batch->id;
   ReportMoved(*batch, outcomes);
@@ -288,9 +291,10 @@ void Flow::OnEffect(InFlight& in, const WriteOutcome& outcome, Instant began, No
   if (traits_.write_decides && locks_.EndedBefore(in, now.boot))
     observer_->OnCompletedAfterExpiry();
   if (in.record.timestamp) {
-    observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
+    observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp,
+                          tracer_.Keeps(in, now) ? in.trace->context() : TraceContext());
   }
-  observer_->OnProcessed(ProcessedResult::kDone, ItemOf(in), outcome.lost_to_newer);
+  Tell(ProcessedResult::kDone, in, now, outcome.lost_to_newer);
   locks_.MarkDone(in, now);
   Finish(in, now);
 }
@@ -300,7 +304,7 @@ void Flow::OnEffect(InFlight& in, const WriteOutcome& outcome, Instant began, No
 void Flow::OnNoOutput(InFlight& in, Now now) {
   if (HasLedger() && options_.identity.ByPosition()) locks_.MarkDone(in, now);
   if (Planted("filtered_record_is_marked")) locks_.MarkDone(in, now);
-  observer_->OnProcessed(ProcessedResult::kNoOutput, ItemOf(in));
+  Tell(ProcessedResult::kNoOutput, in, now);
   Finish(in, now);
 }
 
@@ -323,7 +327,7 @@ void Flow::Skip(InFlight& in, DedupeSource source, Now now, bool conflict) {
          in);
   }
   observer_->OnDedupeSkip(source);
-  observer_->OnProcessed(ProcessedResult::kSkipped, ItemOf(in), conflict);
+  Tell(ProcessedResult::kSkipped, in, now, conflict);
   Finish(in, now);
 }
 

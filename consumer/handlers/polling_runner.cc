@@ -75,7 +75,9 @@ CallBatch PollingRunner::TakeDue() {
 
 void PollingRunner::AnswerEach(Out out, std::vector<HandlerResult> results) {
   const Nanos took = Clock::now() - out.since;
-  observer_->OnHandled(took);
+  const auto sampled =
+      std::ranges::find_if(out.calls, [](const HandlerCall& call) { return call.trace.sampled; });
+  observer_->OnHandled(took, sampled == out.calls.end() ? TraceContext() : sampled->trace);
   for (std::size_t i = 0; i < out.calls.size(); ++i) {
     const std::uint64_t id = out.calls[i].id;
     answered_({.id = id,

@@ -130,7 +130,7 @@ void PoolRunner::Answer(Handler& handler, const HandlerCall& call,
   }
   if (end == End::kTimeout) result = TimedOut(call.timeout);
   if (end == End::kCancelled) result = Cancelled();
-  observer_->OnHandled(took);
+  observer_->OnHandled(took, call.trace.sampled ? call.trace : TraceContext());
   answered_({.id = call.id, .result = std::move(result), .took = took});
 }
 

@@ -18,20 +18,6 @@ namespace {
 
 using simdjson::ondemand::json_type;
 
-// One reference token with ~1 and ~0 undone.
-std::string_view UnescapeToken(std::string_view token, std::string& scratch) {
-  if (token.find('~') == std::string_view::npos) return token;
-  scratch.clear();
-  for (std::size_t i = 0; i < token.size(); ++i) {
-    if (token[i] != '~') {
-      scratch.push_back(token[i]);
-    } else {
-      scratch.push_back(token[++i] == '1' ? '/' : '~');
-    }
-  }
-  return scratch;
-}
-
 // An object or array, valid.
 void AppendText(std::string_view text, bool minify, std::string& out) {
   if (!minify) {
@@ -56,6 +42,19 @@ std::optional<std::size_t> ArrayIndex(std::string_view token) {
 }
 
 }  // namespace
+
+std::string_view UnescapeToken(std::string_view token, std::string& scratch) {
+  if (token.find('~') == std::string_view::npos) return token;
+  scratch.clear();
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    if (token[i] != '~') {
+      scratch.push_back(token[i]);
+    } else {
+      scratch.push_back(token[++i] == '1' ? '/' : '~');
+    }
+  }
+  return scratch;
+}
 
 std::string JsonPointerProblem(std::string_view pointer) {
   if (pointer.empty()) return "";

@@ -14,6 +14,8 @@ namespace fencepost::consumer {
 std::string JsonPointerProblem(std::string_view pointer);
 // A name as one token of a pointer: ~ and / inside it as ~0 and ~1.
 void AppendPointerToken(std::string_view name, std::string& out);
+// The name of one token of a pointer that is right: a view of it, or of `scratch`.
+std::string_view UnescapeToken(std::string_view token, std::string& scratch);
 
 enum class JsonFound : std::uint8_t { kValue, kNull, kNothing, kMalformed };
 // What a value is.

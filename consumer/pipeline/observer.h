@@ -66,7 +66,9 @@ class ConsumerObserver {
   virtual void OnInFlight(std::size_t /*records*/, std::size_t /*bytes*/) {}
   virtual void OnBackpressure(Nanos /*time spent paused since the last call*/) {}
   virtual void OnProgress(std::chrono::milliseconds /*unix time*/) {}
-  virtual void OnEndToEnd(Nanos /*record timestamp to effect*/) {}
+  // `kept`: its trace, if that is kept.
+  virtual void OnEndToEnd(Nanos /*record timestamp to effect*/, const TraceContext& /*kept*/ = {}) {
+  }
   virtual void OnRetry(RetryStage) {}
   virtual void OnDeadLetter(DeadLetterReason) {}  // published, and acknowledged
   // Lag: records up to the partition's end that are not finished; removed where it was revoked.
@@ -87,8 +89,9 @@ class ConsumerObserver {
   // Any thread:
   // Of all partitions of the topics, by what the group has committed: about each ten seconds.
   virtual void OnGroupLag(std::int64_t /*records*/) {}
-  virtual void OnHandled(Nanos /*took*/) {}  // one handler call, however it ended
-  virtual void OnDeadLetterError() {}        // one that was not acknowledged; it is tried again
+  // One handler call, however it ended; `sampled`: the trace of it, or of one of its records.
+  virtual void OnHandled(Nanos /*took*/, const TraceContext& /*sampled*/ = {}) {}
+  virtual void OnDeadLetterError() {}  // one that was not acknowledged; it is tried again
   virtual void OnNote(locking::Severity, std::string_view /*event*/, std::string_view /*text*/) {}
   // The same of one record. `text` does not name it, so that repeats can be told.
   virtual void OnRecordNote(locking::Severity severity, std::string_view event,

@@ -45,6 +45,7 @@ struct DeadLetter {
   int attempts = 0;                        // handler calls
   std::uint64_t token = 0;                 // under which it is published; 0: none
   std::chrono::milliseconds failed_at{0};  // unix time
+  std::string traceparent{};  // header of the letter in place of the record's; empty: none
 };
 
 // dead_letter.max_consecutive where a file does not say: so many records in a row may be called bad

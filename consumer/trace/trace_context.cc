@@ -108,4 +108,9 @@ std::optional<TraceContext> TraceOf(const Record& record) {
   return context;
 }
 
+void SetTraceparent(std::string_view text, std::vector<HeaderView>& headers) {
+  std::erase_if(headers, [](const HeaderView& header) { return Equal(header.name, kTraceparent); });
+  headers.push_back({kTraceparent, text});
+}
+
 }  // namespace fencepost::consumer

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "consumer/record/record.h"
 
@@ -41,5 +42,8 @@ std::optional<TraceContext> ParseB3(std::string_view text);
 // Of the record's headers: the last traceparent if it can be read, else b3, else X-B3-TraceId,
 // X-B3-SpanId and X-B3-Sampled or -Flags, in capitals or not. nullopt: the record begins its trace.
 std::optional<TraceContext> TraceOf(const Record& record);
+// Headers that carry the trace on: in place of any that are called so, in whatever case, one with
+// this text, which outlives them.
+void SetTraceparent(std::string_view text, std::vector<HeaderView>& headers);
 
 }  // namespace fencepost::consumer

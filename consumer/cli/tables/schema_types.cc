@@ -1,9 +1,11 @@
 #include "consumer/cli/tables/schema_types.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "consumer/decode/registry/registry_client.h"
+#include "consumer/json/json_reader.h"
 #include "consumer/json/json_text.h"
 
 namespace fencepost::cli {
@@ -55,7 +57,7 @@ std::optional<ValueKind> KindOf(const Type& type) {
 }
 
 // `name`: without ~0 and ~1.
-const Type* Member(const Type& type, const std::string& name) {
+const Type* Member(const Type& type, std::string_view name) {
   if (type.kind == Kind::kArray || type.kind == Kind::kMap) return type.members.front();
   if (type.kind == Kind::kUnion) {
     for (const Type* branch : type.members) {
@@ -68,15 +70,6 @@ const Type* Member(const Type& type, const std::string& name) {
   const auto field = std::ranges::find(type.names, quoted);
   if (field == type.names.end()) return nullptr;
   return type.members[static_cast<std::size_t>(field - type.names.begin())];
-}
-
-std::string Unescaped(std::string_view token) {
-  std::string name;
-  for (std::size_t i = 0; i < token.size(); ++i) {
-    const bool escape = token[i] == '~' && i + 1 < token.size();
-    name += escape ? (token[++i] == '1' ? '/' : '~') : token[i];
-  }
-  return name;
 }
 
 // Where in the record's value a column's is; nullopt: it is not there, or a handler makes it.
@@ -99,10 +92,11 @@ std::optional<std::string> PlaceOf(const consumer::WantedTable& table, const Sel
 std::optional<ValueKind> KindInSchema(const consumer::avro::Schema& schema,
                                       std::string_view pointer) {
   const Type* type = &schema.top();
+  std::string scratch;
   while (type != nullptr && !pointer.empty()) {
     pointer.remove_prefix(1);
     const std::size_t end = std::min(pointer.find('/'), pointer.size());
-    type = Member(*type, Unescaped(pointer.substr(0, end)));
+    type = Member(*type, consumer::UnescapeToken(pointer.substr(0, end), scratch));
     pointer.remove_prefix(end);
   }
   return type == nullptr ? std::nullopt : KindOf(*type);

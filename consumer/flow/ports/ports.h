@@ -14,6 +14,7 @@
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/failed_record.h"
 #include "consumer/record/record.h"
+#include "consumer/trace/trace_context.h"
 #include "locking/base/types.h"
 
 namespace fencepost::consumer {
@@ -86,7 +87,8 @@ struct HandlerCall {
   // Of the lease of `token`. Not sent by then, it is cancelled: another worker may be at the record
   // with a higher token.
   Instant valid_until = Instant::max();
-  bool alone = false;  // in no request with others: its failure is to tell of it
+  bool alone = false;    // in no request with others: its failure is to tell of it
+  TraceContext trace{};  // of the call's span; none where there are no traces
 };
 
 struct HandlerAnswer {
@@ -119,6 +121,8 @@ struct WriteItem {
   // The order chain it belongs to; 0: none, it has no order. Within a request the items of a chain
   // stand in their order. Nothing of a chain is written behind an item that the output refuses.
   std::uint64_t chain = 0;
+  // Kafka output: of the record's span, which its header names; none where there are no traces.
+  TraceContext trace{};
 };
 
 // Where the group goes on, partition by partition, once the items are written.

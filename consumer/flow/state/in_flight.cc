@@ -9,6 +9,7 @@ namespace fencepost::consumer {
 void InFlight::Become(Stage stage) {
   FENCEPOST_CHECK(MayFollow(stage, stage_), StageName(stage));
   stage_ = stage;
+  if (trace != nullptr) trace->OnStage(stage);
 }
 
 // --- before its lease counts -------------------------------------------------------------------
@@ -84,7 +85,8 @@ void InFlight::BecomeFinished() {
   ++ticket;
 }
 
-// It may still be in the work list. The id's memory is kept for the next record.
+// It may still be in the work list. The memory of its id and of its trace is kept for the next
+// record.
 void InFlight::BecomeUnused() {
   FENCEPOST_CHECK(unit == nullptr && chain == nullptr, "others hang on a record that has gone");
   Become(Stage::kUnused);
@@ -94,6 +96,7 @@ void InFlight::BecomeUnused() {
   unused.to_advance = to_advance;
   unused.advance_after = advance_after;
   unused.identity = std::move(identity);
+  unused.trace = std::move(trace);
   *this = std::move(unused);
 }
 

@@ -16,6 +16,7 @@
 #include "consumer/flow/ports/ports.h"
 #include "consumer/flow/state/dead_letter_limiter.h"
 #include "consumer/flow/state/handler_circuit.h"
+#include "consumer/flow/state/record_trace.h"
 #include "consumer/flow/state/stage.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/identity.h"
@@ -36,7 +37,7 @@ struct InFlight {
   bool passed_limiter = false;  // its dead letter has passed the DeadLetterLimiter
   bool handled = false;         // `values` are what the handler made of it
   bool tried_again = false;     // it was handled before, and those behind it may be since
-  bool call_alone = false;  // a request with it failed: its calls go out in one of their own
+  bool call_alone = false;      // a request with it failed: its calls go out in one of their own
   bool rejudged = false;    // tried again after others took effect: the verdict after that is final
   bool letter_out = false;  // `letter` is published; its offset is still to be done in the ledger
   bool letter_refused = false;  // kPublishingDeadLetter: its topic did not take it, the last time
@@ -69,12 +70,17 @@ struct InFlight {
   LockUnit* unit = nullptr;           // null: it is neither locked nor to be
   InFlight* unit_before = nullptr;    // the records of the unit, as they joined it
   InFlight* unit_after = nullptr;
+  std::unique_ptr<RecordTrace> trace;  // nullptr: there are no traces
 
   // A reference that goes stale with the ticket.
   [[nodiscard]] std::uint64_t Reference() const {
     return (static_cast<std::uint64_t>(ticket) << 32) | index;
   }
   [[nodiscard]] Stage stage() const { return stage_; }
+  // As RecordTrace::Tell.
+  void Tell(std::string_view event, std::string_view text) const {
+    if (trace != nullptr) trace->Tell(event, text);
+  }
 
   void BecomeQueued();  // what was on its way is stale
   void BecomeWithheld();

@@ -13,6 +13,7 @@
 #include "consumer/json/json_text.h"
 #include "consumer/record/headers.h"
 #include "consumer/record/text.h"
+#include "consumer/trace/trace_context.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -41,10 +42,13 @@ std::string_view AppendValue(const Record& record, ExecValue form, std::string& 
 }
 
 // Of equal names the last counts, as in selectors. A name that is not UTF-8 is left out.
-void AppendHeaders(const Record& record, std::string& out) {
+void AppendHeaders(const HandlerCall& call, std::string& out) {
+  std::vector<HeaderView> headers = call.record.headers;
+  const std::string trace = call.trace.there() ? TraceparentText(call.trace) : "";
+  if (!trace.empty()) SetTraceparent(trace, headers);
   std::string text;
   std::string base64;
-  for (const auto& [name, value] : LastOfEachName(record.headers)) {
+  for (const auto& [name, value] : LastOfEachName(headers)) {
     if (!IsUtf8(name)) continue;
     const bool plain = !value || IsUtf8(*value);
     std::string& to = plain ? text : base64;
@@ -207,7 +211,7 @@ tl::expected<std::string, HandlerFailure> ExecRequest(const HandlerCall& call, E
   if (const std::string_view why = AppendValue(record, form, line); !why.empty()) {
     return tl::unexpected(NotJson(why, "values of another form: `handler.exec.value: text`"));
   }
-  AppendHeaders(record, line);
+  AppendHeaders(call, line);
   line.append("}");
   return line;
 }

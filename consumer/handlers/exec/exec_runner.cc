@@ -301,7 +301,8 @@ void ExecRunner::EndOverdue(Clock::time_point now) {
                              .offset = call.record.offset,
                              .record_id = call.record_id,
                              .token = call.token,
-                             .attempt = call.attempt});
+                             .attempt = call.attempt,
+                             .trace = call.trace});
     Discard(slot);
     FailAll(Ended(slot), TimedOut(slot.timeout).error());
   }

@@ -10,6 +10,7 @@
 #include "consumer/handlers/call_text.h"
 #include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
+#include "consumer/trace/trace_context.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -216,6 +217,10 @@ std::optional<HandlerFailure> HttpBatchText::Add(const HandlerCall& call,
   AppendJsonString(call.record_id, text_);
   fmt::format_to(std::back_inserter(text_), ",\"token\":{},\"attempt\":{}", call.token,
                  call.attempt);
+  if (call.trace.there()) {
+    fmt::format_to(std::back_inserter(text_), ",\"traceparent\":\"{}\"",
+                   TraceparentText(call.trace));
+  }
   AppendJsonKey(call.record, text_);
   text_.append(",\"value\":");
   AppendJsonLine(value, text_);

@@ -9,6 +9,7 @@
 #include "consumer/handlers/http/http_tls.h"
 #include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
+#include "consumer/trace/trace_context.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
 
@@ -20,7 +21,6 @@ using curl::Set;
 constexpr std::chrono::hours kMaxRetryAfter{24};
 constexpr const char* kUrls = "write http://HOST:PORT/PATH or https://HOST/PATH";
 constexpr std::string_view kContentType = "content-type";
-constexpr std::string_view kTrace = "traceparent";
 constexpr std::string_view kAuthorization = "authorization";
 // Ours; the user's of these names are not sent.
 constexpr std::array<std::string_view, 3> kReserved = {"idempotency-key", "fencing-token",
@@ -123,7 +123,7 @@ std::optional<Error> HttpTarget::AddHeader(const std::string& name, const std::s
   if (same(kAuthorization) && known) {
     return Bad("auth and the header Authorization both say who calls", "leave one of the two out");
   }
-  own_trace = own_trace || same(kTrace);
+  own_trace = own_trace || same(kTraceparent);
   if (!header->constant()) {
     templates.push_back(std::move(*header));
     return std::nullopt;
@@ -298,8 +298,12 @@ void HttpRequest::AddCallHeaders(const HandlerCall& call) {
   AppendEncoded(call.record_id, headers_.Add("Idempotency-Key: "));
   headers_.Add("Fencing-Token: ") += std::to_string(call.token);
   headers_.Add("X-Fencepost-Source: ") += SourceText(call.where, call.record.offset);
-  const auto trace = target_->own_trace ? std::nullopt : PlainHeader(call.record, kTrace);
-  if (trace) headers_.Add("traceparent: ") += *trace;
+  if (target_->own_trace) return;
+  if (call.trace.there()) {
+    headers_.Add("traceparent: ") += TraceparentText(call.trace);
+  } else if (const auto trace = PlainHeader(call.record, kTraceparent)) {
+    headers_.Add("traceparent: ") += *trace;
+  }
 }
 
 const char* HttpRequest::ContentType() const {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/trace/trace_context.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -41,6 +42,8 @@ DeadLetterRecord::DeadLetterRecord(std::string_view topic, const DeadLetter& let
     if (IsDeadLetterHeader(header.name) && !Planted("letter_keeps_its_former_headers")) continue;
     outgoing_.headers.push_back(header);
   }
+  traceparent_ = letter.traceparent;
+  if (!traceparent_.empty()) SetTraceparent(traceparent_, outgoing_.headers);
   for (const auto& [name, value] : added_) outgoing_.headers.push_back(HeaderView{name, value});
 }
 

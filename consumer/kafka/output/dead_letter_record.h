@@ -34,6 +34,7 @@ class DeadLetterRecord {
 
  private:
   std::vector<OwnedHeader> added_;
+  std::string traceparent_;
   OutgoingRecord outgoing_;
 };
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "consumer/pipeline/route.h"
+#include "consumer/trace/trace_context.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {
@@ -52,12 +53,9 @@ void OutputRecords::AddForm(KafkaRecord record, bool several, const JqMakers& jq
       problem_ = form.name + made.error().Line();
     }
   };
-  const FilterOptions& when = form.of.when;
-  if (!when.program.empty()) {
-    FENCEPOST_CHECK(jq.filter, "jq in a record of the output, and nobody to run it");
-    take(jq.filter(when), form.filter);
-  } else if (!when.all.empty()) {
-    form.filter = MakeConditionFilter(when.all);
+  if (form.of.when.any()) {
+    FENCEPOST_CHECK(jq.filter, "a record of the output with when, and nobody to make its filter");
+    take(jq.filter(form.of.when), form.filter);
   }
   if (form.of.program.empty()) return;
   FENCEPOST_CHECK(jq.values, "jq in a record of the output, and nobody to run it");
@@ -134,6 +132,10 @@ tl::expected<const OutgoingRecord*, EncodeProblem> OutputRecords::Fill() {
   produced_.value = *value;
   produced_.headers.clear();
   PassHeaders(*item_->record, options_.headers, produced_.headers);
+  if (item_->trace.there()) {
+    traceparent_ = TraceparentText(item_->trace);
+    SetTraceparent(traceparent_, produced_.headers);
+  }
   headers_.resize(options_.headers.set.size());
   for (std::size_t i = 0; i < headers_.size(); ++i) {
     const Column& column = options_.headers.set[i];

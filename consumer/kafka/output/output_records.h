@@ -74,6 +74,7 @@ class OutputRecords {
   std::size_t topic_ = 0;
   OutgoingRecord produced_;
   std::string key_, value_, json_, chosen_;
+  std::string traceparent_;
   std::vector<std::string> headers_;
 };
 

@@ -53,7 +53,7 @@ inline HandlerCall MakeCall(std::uint64_t id, const CallSpec& spec) {
 
 class Recorder : public ConsumerObserver {
  public:
-  void OnHandled(Nanos) override {
+  void OnHandled(Nanos, const TraceContext&) override {
     const std::lock_guard guard(mutex_);
     ++handled_;
   }

@@ -146,6 +146,19 @@ TEST(ARecordInAStream, ByPositionAllocatesNothingOfItsOwn) {
   }
 }
 
+// What is noted of each record takes up the place of one before it; spans are made of one in a
+// hundred.
+TEST(ARecordInAStream, WithTracesOfOneInAHundredAllocatesLittleMore) {
+  FlowOptions options = FlowBench::Options(Order::kNone);
+  const double without = Stream(options).Measure().allocations;
+  options.traces.endpoint = "http://otel:4318/v1/traces";
+  options.traces.sample = 0.01;
+  const double with = Stream(options).Measure().allocations;
+  RecordProperty("allocations", std::to_string(with - without));
+  EXPECT_GT(with, without) << "no span was made";
+  EXPECT_LE(with, without + 0.75);
+}
+
 // The first locks of a batch, while few are at work, are asked of the third node too.
 TEST(ARecordInAStream, ByIdCostsAnAcquireAtAQuorumOfNodesAndNothingElse) {
   const double operations = Stream(FlowBench::Options(Order::kNone)).Measure().operations;

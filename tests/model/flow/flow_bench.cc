@@ -119,6 +119,9 @@ void FlowBench::Deliver(PartitionIndex partition, const std::vector<std::string>
     record.epoch = source.epoch;
     record.offset = source.next++;
     if (!id.empty()) record.headers.push_back({"id", id});
+    if (!traceparent.empty()) {
+      record.headers.push_back({kTraceparent, texts_.emplace_back(traceparent)});
+    }
     if (mark == std::string::npos) continue;
     const std::string& rest = texts_.emplace_back(text.substr(mark + 1));
     (text[mark] == '@' ? record.key : record.value) = rest;

@@ -54,6 +54,10 @@ struct Told : ConsumerObserver {
   std::vector<locking::Invariant> broken;
   std::vector<std::string> notes;  // "EVENT: TEXT"
   std::map<TopicPartition, std::pair<Offset, Nanos>> oldest;
+  std::vector<Span> spans;
+  void OnSpans(std::vector<Span> ended) override {
+    for (Span& span : ended) spans.push_back(std::move(span));
+  }
   void OnOldest(const TopicPartition& where, Offset offset, Nanos time) override {
     oldest[where] = {offset, time};
   }
@@ -172,6 +176,7 @@ class FlowBench {
   bool settles = true;  // false: Settle does nothing; the test says when there is a Round
   bool answers_lookups = true;
   std::set<std::string> unread;  // ids whose logs cannot be compared
+  std::string traceparent;       // of what is delivered; empty: none
   Told told;
   std::uint64_t random;  // the state of the core's source
   locking::LockCore core;
