@@ -62,12 +62,12 @@ void Flow::Commit(Now now) {
 void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, std::optional<Instant> sent,
                        Now now) {
   tracer_.At(now);
-  if (sent) tracer_.OnCommitted(offsets, *sent, now);
   for (const PartitionOffset& offset : offsets) {
     Assignment* const partition = Find(offset.partition, offset.epoch);
     if (partition == nullptr) continue;
     const bool waited_for = partition->confirming;
     partition->OnCommitted(offset.next, sent);
+    if (sent) tracer_.OnCommitted(*partition, offset.next, *sent);
     if (!waited_for) continue;
     if (!sent) {
       partition->confirm = true;

@@ -78,6 +78,7 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
                 .attempts = in.attempts,
                 .failed_at = now.wall.time_since_epoch(),
                 .traceparent = in.trace ? TraceparentText(in.trace->context()) : ""};
+  in.Tell("refused", ClassAndText(in.letter->error_class, in.letter->shown));
   in.cause = refusal.cause;
   if (in.cause && !again) in.turn = dead_letter_limiter_.Now(*in.cause);
   if (in.cause == LetterCause::kOutput) dead_letter_limiter_.OnOutputRefuses();
@@ -139,6 +140,7 @@ void Flow::Publish(InFlight& in, Now now) {
   DeadLetter letter = *in.letter;
   letter.id = in.Reference();
   letter.token = TokenOf(in).value();
+  if (in.trace != nullptr) letter.traceparent = TraceparentText(in.trace->OfNow());
   actions_.dead_letters.push_back(std::move(letter));
 }
 
@@ -269,7 +271,7 @@ void Flow::OnDeadLetterPublished(InFlight& in, Now now) {
   observer_->OnDeadLetter(in.letter->reason);
   Note(locking::Severity::kWarn, "dead_lettered",
        "published as a dead letter: " + ClassAndText(in.letter->error_class, in.letter->shown), in);
-  Tell(ProcessedResult::kDeadLettered, in, now);
+  Tell(ProcessedResult::kDeadLettered, in);
   in.letter_out = HasLedger() && options_.identity.ByPosition() && !in.without_id;
   if (!in.letter_out || Planted("dead_letter_leaves_a_hole")) return Finish(in, now);
   if (!KeepsItsTurn(in, now)) return;

@@ -1,4 +1,5 @@
 // The way of a record ends: finished or blocked, and the watermark advances; what it holds.
+#include <array>
 #include <utility>
 
 #include "consumer/flow/flow.h"
@@ -16,9 +17,12 @@ std::uint64_t SizeOf(const HandlerValues& values) {
 
 }  // namespace
 
-void Flow::Tell(ProcessedResult result, InFlight& in, Now now, bool lost) {
+void Flow::Tell(ProcessedResult result, InFlight& in, bool lost, std::string_view error) {
+  // By the order of ProcessedResult.
+  constexpr std::array<std::string_view, 6> kNames = {"done",   "skipped",   "dead_lettered",
+                                                      "failed", "no_output", "filtered"};
   observer_->OnProcessed(result, ItemOf(in), lost);
-  tracer_.End(in, result, now);
+  tracer_.End(in, kNames[static_cast<std::size_t>(result)], error);
 }
 
 // Behind an unfinished record it leaves its offset, and nothing that takes room. It leaves its
@@ -58,7 +62,7 @@ void Flow::Block(InFlight& in, Error error, Now now) {
   in.BecomeBlocked();
   locks_.GiveBackBehind(in, now);
   in.Tell(error.code, error.what);
-  Tell(ProcessedResult::kFailed, in, now);
+  Tell(ProcessedResult::kFailed, in, false, error.what);
   error.where = SourceText(*in.where, in.record.offset);
   Assignment& partition = *in.assignment;
   partition.blocked.emplace(in.record.offset, std::move(error));

@@ -241,8 +241,10 @@ class Flow : private RecordLocks::User {
   [[nodiscard]] bool HasLedger() const { return traits_.HasLedger(); }
 
   // finish.cc.
-  // It is at its end here, with this result: told to the observer and to its trace.
-  void Tell(ProcessedResult result, InFlight& record, Now now, bool lost = false);
+  // It is at its end here, with this result: told to the observer and to its trace. `lost`: as
+  // ConsumerObserver::OnProcessed.
+  void Tell(ProcessedResult result, InFlight& record, bool lost = false,
+            std::string_view error = "");
   void Finish(InFlight& record, Now now);
   void Block(InFlight& record, Error error, Now now);
   void LeaveChain(InFlight& record);

@@ -22,6 +22,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   flow.group = options.kafka.group;
   flow.handler_kind = kHandlers[options.handler.kind.index()];
   flow.output_system = kSystems[options.output.index()];
+  if (options.dead_letter) flow.dead_letter_topic = options.dead_letter->topic;
   flow.traces = options.observe.traces;
   flow.identity = options.identity;
   flow.order = options.processing.order;

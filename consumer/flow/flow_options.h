@@ -18,9 +18,10 @@ namespace fencepost::consumer {
 
 struct FlowOptions {
   std::string pipeline;
-  std::string group;          // of Kafka
-  std::string handler_kind;   // http, exec, jq, take, custom; empty: none
-  std::string output_system;  // postgresql, mysql, sqlite, kafka, file, stdout
+  std::string group;              // of Kafka
+  std::string handler_kind;       // http, exec, jq, take, custom; empty: none
+  std::string output_system;      // postgresql, mysql, sqlite, kafka, file, stdout
+  std::string dead_letter_topic;  // empty: none
   TraceOptions traces;
   IdentityRule identity;
   Order order = Order::kKey;

@@ -162,7 +162,6 @@ void Flow::WaitForTurn(InFlight& in) {
 // the first answer its lease counts as one that may come soon, so that those behind it in its chain
 // keep theirs: a look waits for no lease.
 void Flow::AskLedgerWhileHeld(InFlight& in, Nanos took) {
-  in.Tell("contended", "its name is held by another");
   if (std::exchange(in.looking, true)) {
     ++in.unjudged;
     return;
@@ -179,6 +178,7 @@ void Flow::ResolveContention(InFlight* in, const std::optional<LedgerEntry>& ent
   const auto result = waits ? locking::RoundResult::kContended : locking::RoundResult::kDone;
   observer_->OnRound(result, took);
   if (in == nullptr || !std::exchange(in->looking, false)) return;
+  if (waits) in->Tell("contended", "another holds its name");
   for (; in->unjudged > 0; --in->unjudged) observer_->OnRound(result, Nanos(0));
   if (in->stage() != Stage::kLocking || in->unit->lease() != Lease::kAcquiring) return;
   if (waits) return locks_.KeepAcquiring(*in, now);

@@ -137,6 +137,7 @@ void Flow::Abandon(Assignment& partition, Now now) {
 }
 
 void Flow::Drop(InFlight& in, Now now) {
+  tracer_.End(in, "given_back");
   if (in.stage() == Stage::kPublishingDeadLetter)
     actions_.dropped_letters.push_back(in.Reference());
   if (in.stage() == Stage::kWaitingForSameId) {

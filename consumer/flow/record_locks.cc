@@ -173,7 +173,6 @@ bool RecordLocks::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
       }
       if (event.contended > Nanos(0)) {
         observer_->OnRound(locking::RoundResult::kContended, event.contended);
-        unit.first()->Tell("contended", "its name is held by another");
       }
       observer_->OnRetry(RetryStage::kLock);
       const bool first = !unit.round_failed();
@@ -203,6 +202,7 @@ void RecordLocks::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
     case LockEvent::Kind::kDone:
       return OnFoundDone(in);
     case LockEvent::Kind::kRoundFailed:
+      TellContended(event, in);
       return GiveBackBehind(in, now);
     case LockEvent::Kind::kLost:
       in.Tell("lease_lost", "");
@@ -211,9 +211,17 @@ void RecordLocks::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
       work_->Push(&in);
       break;
     default:  // gave up: the wait ran out. It is tried again for as long as the partition is ours
+      TellContended(event, in);
       break;
   }
   GiveBackFrom(in, now);
+}
+
+// Where leases are left behind, the ledger says whether it was contended.
+void RecordLocks::TellContended(const LockEvent& event, const InFlight& in) const {
+  const bool may_be_left = traits_.HasLedger() && !in.unit->shared();
+  if (event.reason != locking::WaitReason::kContended || may_be_left) return;
+  in.Tell("contended", "another holds its name");
 }
 
 // Where the write decides, a mark is only a hint: the record continues without a lease, under a

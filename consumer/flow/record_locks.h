@@ -100,6 +100,7 @@ class RecordLocks {
   void ProceedUnlocked(LockUnit& unit, Now now);
   bool UpdateUnit(LockUnit& unit, const locking::LockEvent& event, Now now);
   void ContinueAfter(const locking::LockEvent& event, InFlight& record, Now now);
+  void TellContended(const locking::LockEvent& event, const InFlight& record) const;
   void OnFoundDone(InFlight& record);
   void NoteDoneElsewhere(const InFlight& record, Now now);
   void NoteViolation(const InFlight& record, const locking::LockEvent& event);

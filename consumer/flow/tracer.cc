@@ -12,22 +12,21 @@
 namespace fencepost::consumer {
 namespace {
 
-std::string_view ResultName(ProcessedResult result) {
+constexpr Millis kClocksMayDiffer{10};
+
+std::string_view ResultName(WriteResult result) {
   switch (result) {
-    case ProcessedResult::kDone:
-      return "done";
-    case ProcessedResult::kSkipped:
-      return "skipped";
-    case ProcessedResult::kDeadLettered:
-      return "dead_lettered";
-    case ProcessedResult::kFailed:
-      return "failed";
-    case ProcessedResult::kNoOutput:
-      return "no_output";
-    case ProcessedResult::kFiltered:
-      return "filtered";
+    case WriteResult::kFenced:
+      return "fenced";
+    case WriteResult::kIdConflict:
+      return "id_conflict";
+    case WriteResult::kBadRecord:
+      return "refused";
+    case WriteResult::kNotWritten:
+      return "not_written";
+    default:
+      return "";
   }
-  return "";
 }
 
 // Of the stages that somebody else works in; empty: of the others there is no span.
@@ -48,13 +47,6 @@ std::string_view SpanName(Stage stage) {
   }
 }
 
-SpanKind KindOf(Stage stage) {
-  return stage == Stage::kPublishingDeadLetter ? SpanKind::kProducer : SpanKind::kClient;
-}
-
-// The wall clock's time of an instant before now.
-Nanos Unix(Instant at, Now now) { return now.wall.time_since_epoch() - (now.boot - at); }
-
 // Of a sampler by ratio: it goes by the last 64 bits of the trace id.
 bool IsSampled(const TraceContext& context, double ratio) {
   return ratio >= 1 || static_cast<double>(context.trace_low) < std::ldexp(ratio, 64);
@@ -74,77 +66,86 @@ TraceContext Tracer::NewTrace() {
 void Tracer::Begin(InFlight& in) {
   if (!on()) return;
   if (in.trace == nullptr) in.trace = std::make_unique<RecordTrace>(&clock_);
+  const ParentTrace parent = TraceOf(in.record);
   TraceContext context = NewTrace();
-  std::uint64_t parent = 0;
-  if (const auto given = TraceOf(in.record)) {
-    parent = given->span;
-    context = given->WithSpan(context.span);
-  }
-  if (parent == 0 || !options_.traces.parent_decides) {
-    context.sampled = IsSampled(context, options_.traces.sample);
-  }
-  in.trace->Begin(context, parent);
+  if (parent.context.there()) context = parent.context.WithSpan(context.span);
+  context.sampled = parent.sampled && options_.traces.parent_decides
+                        ? *parent.sampled
+                        : IsSampled(context, options_.traces.sample);
+  in.trace->Begin(context, parent.context.span);
 }
 
-bool Tracer::Keeps(const InFlight& in, Now now) const {
+// The wall clock is that of the first input, while it goes as fast: spans of one record fit.
+void Tracer::At(Now now) {
+  clock_ = now.boot;
+  const Nanos wall = now.wall.time_since_epoch() - now.boot.time_since_epoch();
+  const Nanos apart = wall - wall_;
+  if (apart > kClocksMayDiffer || -apart > kClocksMayDiffer) wall_ = wall;
+}
+
+bool Tracer::Keeps(const InFlight& in) const {
   const RecordTrace* const trace = in.trace.get();
-  if (trace == nullptr || !trace->context().there()) return false;
-  if (trace->kept()) return true;
-  const auto locked = std::ranges::find(trace->steps(), Stage::kLocking, &RecordTrace::Step::stage);
-  return locked != trace->steps().end() && now.boot - locked->from >= options_.traces.slow;
+  if (trace == nullptr || !trace->open()) return false;
+  return trace->kept() || trace->Busy(clock_) >= options_.traces.slow;
 }
 
-void Tracer::OnWritten(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes,
-                       Now now) {
+void Tracer::OnWritten(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes) {
   if (!on()) return;
+  const bool kafka = options_.finality == Finality::kTransaction;
   Span span{.context = NewTrace(), .name = "transaction", .kind = SpanKind::kClient};
-  std::size_t written = 0;
+  span.start = span.end = Unix(clock_);
+  std::int64_t written = 0;
+  bool answered = false;
   for (std::size_t i = 0; i < batch.records.size(); ++i) {
-    InFlight& in = *batch.records[i];
-    if (in.trace == nullptr) continue;
-    in.trace->OnTransaction(span.context);
+    const InFlight& in = *batch.records[i];
     const WriteResult result = outcomes[i].result;
     written += EffectIsWritten(result) ? 1 : 0;
-    const bool refused = result == WriteResult::kIdConflict || result == WriteResult::kBadRecord;
-    if (refused || Keeps(in, now)) span.links.push_back(in.trace->OfNow());
+    answered = answered || result != WriteResult::kNotWritten;
+    if (in.trace == nullptr || !in.trace->open()) continue;
+    in.trace->OnTransaction(span.context);
+    if (const auto failed = ResultName(result); !failed.empty()) {
+      in.trace->Fail(outcomes[i].shown.empty() ? std::string(failed) : outcomes[i].shown);
+    }
+    if (!Keeps(in)) continue;
+    span.links.push_back(in.trace->OfNow());
+    span.start = std::min(span.start, Unix(in.trace->steps().back().from));
   }
   if (span.links.empty()) return;
-  span.start = Unix(batch.began == Instant() ? now.boot : batch.began, now);
-  span.end = Unix(now.boot, now);
+  const auto records = static_cast<std::int64_t>(batch.records.size());
   span.attributes = {
-      {options_.output_system == "kafka" ? "messaging.system" : "db.system.name",
-       options_.output_system},
-      {"db.operation.batch.size", static_cast<std::int64_t>(batch.records.size())},
+      {kafka ? "messaging.system" : "db.system.name", options_.output_system},
+      {kafka ? "messaging.batch.message_count" : "db.operation.batch.size", records},
       {"fencepost.pipeline", options_.pipeline},
-      {"fencepost.written", static_cast<std::int64_t>(written)},
+      {"fencepost.written", written},
   };
-  if (written == 0) span.error = "nothing was written";
+  if (!answered) span.error = "nothing was written";
   observer_->OnSpans({std::move(span)});
 }
 
-void Tracer::End(InFlight& in, ProcessedResult result, Now now) {
-  if (in.trace == nullptr || !in.trace->context().there()) return;
-  if (result == ProcessedResult::kFailed || Keeps(in, now)) {
-    std::vector<Span> spans{SpanOf(in, result, now)};
-    AddSteps(in, now, spans);
-    if (options_.finality != Finality::kTransaction && result != ProcessedResult::kFailed &&
-        uncommitted_.size() < kMostUncommitted) {
-      uncommitted_.push_back(
-          {in.record.partition, in.record.epoch, in.record.offset, in.trace->context()});
+void Tracer::End(InFlight& in, std::string_view result, std::string_view error) {
+  if (in.trace == nullptr || !in.trace->open()) return;
+  if (Keeps(in)) {
+    std::vector<Span> spans{SpanOf(in, result, error)};
+    AddSteps(in, spans);
+    auto& traced = in.assignment->traced;
+    const bool committed = result != "failed" && result != "given_back";
+    if (options_.finality != Finality::kTransaction && committed && !in.assignment->gone &&
+        traced.size() < Assignment::kMostTraced) {
+      traced.emplace_back(in.record.offset, in.trace->context());
     }
     observer_->OnSpans(std::move(spans));
   }
   in.trace->End();
 }
 
-Span Tracer::SpanOf(const InFlight& in, ProcessedResult result, Now now) const {
+Span Tracer::SpanOf(const InFlight& in, std::string_view result, std::string_view error) const {
   const RecordTrace& trace = *in.trace;
   Span span{.context = trace.context(),
             .parent = trace.parent(),
             .name = "process " + in.where->topic,
             .kind = SpanKind::kConsumer};
-  span.start = Unix(trace.steps().empty() ? now.boot : trace.steps().front().from, now);
-  span.end = Unix(now.boot, now);
+  span.start = Unix(trace.steps().empty() ? clock_ : trace.steps().front().from);
+  span.end = Unix(clock_);
   span.attributes = {
       {"messaging.system", "kafka"},
       {"messaging.operation.name", "process"},
@@ -154,77 +155,105 @@ Span Tracer::SpanOf(const InFlight& in, ProcessedResult result, Now now) const {
       {"messaging.kafka.offset", in.record.offset},
       {"messaging.consumer.group.name", options_.group},
       {"fencepost.pipeline", options_.pipeline},
-      {"fencepost.result", std::string(ResultName(result))},
+      {"fencepost.result", std::string(result)},
       {"fencepost.attempts", static_cast<std::int64_t>(in.attempts)},
   };
-  if (!in.identity.id.empty()) span.attributes.emplace_back("fencepost.record_id", in.identity.id);
+  const auto add = [&span](std::string_view name, SpanValue value) {
+    span.attributes.emplace_back(name, std::move(value));
+  };
+  if (!in.identity.id.empty()) add("fencepost.record_id", in.identity.id);
+  // As text: it may be beyond what a number of OTLP holds.
   if (const auto token = TokenOf(in).value(); token != 0) {
-    span.attributes.emplace_back("fencepost.token", static_cast<std::int64_t>(token));
+    add("fencepost.token", std::to_string(token));
   }
-  if (trace.left_out() > 0) {
-    span.attributes.emplace_back("fencepost.steps_left_out",
-                                 static_cast<std::int64_t>(trace.left_out()));
+  if (trace.steps_left_out() > 0) {
+    add("fencepost.steps_left_out", static_cast<std::int64_t>(trace.steps_left_out()));
+  }
+  if (trace.events_left_out() > 0) {
+    add("fencepost.events_left_out", static_cast<std::int64_t>(trace.events_left_out()));
   }
   for (const RecordTrace::Event& event : trace.events()) {
-    span.events.push_back({.at = Unix(event.at, now),
-                           .name = event.name,
-                           .attributes = {{"fencepost.text", event.text}}});
+    span.events.push_back(
+        {.at = Unix(event.at), .name = event.name, .attributes = {{"fencepost.text", event.text}}});
   }
-  if (in.letter != nullptr) {
+  span.error = error;
+  if (result == "dead_lettered" && in.letter != nullptr) {
     span.error = ClassAndText(in.letter->error_class, in.letter->shown);
-    span.attributes.emplace_back("error.type", in.letter->error_class);
-  } else if (result == ProcessedResult::kFailed) {
-    span.error = trace.events().empty() ? "the pipeline stops here" : trace.events().back().text;
+    add("error.type", in.letter->error_class);
   }
   return span;
 }
 
-void Tracer::AddSteps(const InFlight& in, Now now, std::vector<Span>& spans) const {
+void Tracer::AddSteps(const InFlight& in, std::vector<Span>& spans) const {
   const RecordTrace& trace = *in.trace;
-  for (auto step = trace.steps().begin(); step != trace.steps().end(); ++step) {
-    const std::string_view name = SpanName(step->stage);
+  for (const RecordTrace::Step& step : trace.steps()) {
+    const std::string_view name = SpanName(step.stage);
     if (name.empty()) continue;
-    const Instant end = std::next(step) == trace.steps().end() ? now.boot : std::next(step)->from;
-    Span& span = spans.emplace_back(Span{.context = trace.Of(*step),
+    Span& span = spans.emplace_back(Span{.context = trace.Of(step),
                                          .parent = trace.context().span,
                                          .name = std::string(name),
-                                         .kind = KindOf(step->stage),
-                                         .start = Unix(step->from, now),
-                                         .end = Unix(end, now)});
-    span.error = step->error;
-    if (step->stage == Stage::kHandling) {
-      span.name = "handle " + options_.handler_kind;
-    } else if (step->stage == Stage::kWriting) {
-      span.attributes.emplace_back("fencepost.output", options_.output_system);
-      if (step->transaction.there()) span.links.push_back(step->transaction);
-    } else if (step->stage == Stage::kLocking) {
-      span.attributes.emplace_back("fencepost.lock", "redlock");
+                                         .kind = SpanKind::kClient,
+                                         .start = Unix(step.from),
+                                         .end = Unix(std::min(step.to, clock_))});
+    if (const auto* const mark = trace.MarkOf(step)) {
+      span.error = mark->error;
+      if (mark->transaction.there()) span.links.push_back(mark->transaction);
     }
+    Describe(step.stage, span);
   }
 }
 
-void Tracer::OnCommitted(const std::vector<PartitionOffset>& offsets, Instant sent, Now now) {
-  if (uncommitted_.empty()) return;
-  std::vector<Span> spans;
-  for (const PartitionOffset& offset : offsets) {
-    std::erase_if(uncommitted_, [&](const Uncommitted& record) {
-      if (record.partition != offset.partition) return false;
-      if (record.epoch != offset.epoch) return record.epoch < offset.epoch;
-      if (record.offset >= offset.next) return false;
-      spans.push_back({.context = record.context.WithSpan(
-                           DerivedId(record.context.span, RecordTrace::kCommitNumber)),
-                       .parent = record.context.span,
-                       .name = "commit",
-                       .kind = SpanKind::kClient,
-                       .start = Unix(sent, now),
-                       .end = Unix(now.boot, now),
-                       .attributes = {{"messaging.system", "kafka"},
-                                      {"messaging.operation.name", "commit"},
-                                      {"messaging.operation.type", "settle"},
-                                      {"messaging.consumer.group.name", options_.group}}});
-      return true;
-    });
+// What it is of, by its stage.
+void Tracer::Describe(Stage stage, Span& span) const {
+  const auto add = [&span](std::string_view name, const std::string& value) {
+    span.attributes.emplace_back(name, value);
+  };
+  switch (stage) {
+    case Stage::kLocking:
+      return add("db.system.name", "redis");
+    case Stage::kLookup:
+      return add("db.system.name", options_.output_system);
+    case Stage::kHandling:
+      span.name += " " + options_.handler_kind;
+      if (options_.handler_kind != "http") span.kind = SpanKind::kInternal;
+      if (!span.error.empty()) add("error.type", span.error.substr(0, span.error.find(':')));
+      return;
+    case Stage::kWriting:
+      span.kind = SpanKind::kInternal;  // a part of its transaction
+      return add("fencepost.output", options_.output_system);
+    default:
+      span.kind = SpanKind::kProducer;
+      add("messaging.system", "kafka");
+      add("messaging.operation.name", "send");
+      add("messaging.operation.type", "send");
+      return add("messaging.destination.name", options_.dead_letter_topic);
   }
+}
+
+void Tracer::OnCommitted(Assignment& partition, Offset next, Instant sent) {
+  if (partition.traced.empty()) return;
+  std::vector<Span> spans;
+  std::erase_if(partition.traced, [&](const auto& record) {
+    const auto& [offset, context] = record;
+    if (offset >= next) return false;
+    Span& span = spans.emplace_back(
+        Span{.context = context.WithSpan(DerivedId(context.span, RecordTrace::kCommitNumber)),
+             .parent = context.span,
+             .name = "commit " + partition.where.topic,
+             .kind = SpanKind::kClient,
+             .start = Unix(sent),
+             .end = Unix(clock_)});
+    span.attributes = {
+        {"messaging.system", "kafka"},
+        {"messaging.operation.name", "commit"},
+        {"messaging.operation.type", "settle"},
+        {"messaging.destination.name", partition.where.topic},
+        {"messaging.destination.partition.id", std::to_string(partition.where.partition)},
+        {"messaging.kafka.offset", next},
+        {"messaging.consumer.group.name", options_.group},
+    };
+    return true;
+  });
   if (!spans.empty()) observer_->OnSpans(std::move(spans));
 }
 

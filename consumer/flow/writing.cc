@@ -140,7 +140,7 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
   FENCEPOST_CHECK(outcomes.size() == OutcomesOf(batch->request),
                   "one outcome a record, and one of offsets alone");
   tracer_.At(now);
-  tracer_.OnWritten(*batch, outcomes, now);
+  tracer_.OnWritten(*batch, outcomes);
   --writes_out_;
   answered_ = batch->id;
   ReportMoved(*batch, outcomes);
@@ -153,6 +153,7 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
     --partition.writing;
     if (outcomes[i].in_doubt) in.in_doubt_until = now.boot + options_.transaction_lasts;
     if (partition.gone && !EffectIsWritten(outcomes[i].result)) {
+      tracer_.End(in, "given_back");
       Finish(in, now);  // the next owner's
     } else if (outcomes[i].result == WriteResult::kNotWritten) {
       again.push_back(&in);
@@ -288,13 +289,15 @@ void Flow::OnEffect(InFlight& in, const WriteOutcome& outcome, Instant began, No
   }
   const bool left = HasLedger() && !in.unit->shared();
   if (left && in.unit->took_over()) observer_->OnTakeover();
-  if (traits_.write_decides && locks_.EndedBefore(in, now.boot))
+  if (traits_.write_decides && locks_.EndedBefore(in, now.boot)) {
     observer_->OnCompletedAfterExpiry();
+    in.Tell("lease_lost", "it ended before its effect was known");
+  }
   if (in.record.timestamp) {
     observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp,
-                          tracer_.Keeps(in, now) ? in.trace->context() : TraceContext());
+                          tracer_.Keeps(in) ? in.trace->context() : TraceContext());
   }
-  Tell(ProcessedResult::kDone, in, now, outcome.lost_to_newer);
+  Tell(ProcessedResult::kDone, in, outcome.lost_to_newer);
   locks_.MarkDone(in, now);
   Finish(in, now);
 }
@@ -304,7 +307,7 @@ void Flow::OnEffect(InFlight& in, const WriteOutcome& outcome, Instant began, No
 void Flow::OnNoOutput(InFlight& in, Now now) {
   if (HasLedger() && options_.identity.ByPosition()) locks_.MarkDone(in, now);
   if (Planted("filtered_record_is_marked")) locks_.MarkDone(in, now);
-  Tell(ProcessedResult::kNoOutput, in, now);
+  Tell(ProcessedResult::kNoOutput, in);
   Finish(in, now);
 }
 
@@ -327,7 +330,7 @@ void Flow::Skip(InFlight& in, DedupeSource source, Now now, bool conflict) {
          in);
   }
   observer_->OnDedupeSkip(source);
-  Tell(ProcessedResult::kSkipped, in, now, conflict);
+  Tell(ProcessedResult::kSkipped, in, conflict);
   Finish(in, now);
 }
 

@@ -7,6 +7,7 @@
 
 #include "consumer/json/json_digest.h"
 #include "consumer/record/dead_letter.h"
+#include "consumer/record/headers.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -44,8 +45,8 @@ std::uint64_t DigestRecord(const Record& record, const ReplayOrigin* origin) {
   parts.AddOrdered(DigestBytes(record.KafkaKey()));
   parts.AddOrdered(DigestBytes(record.KafkaValue()));
   for (const HeaderView& header : record.headers) {
-    // What a dead letter adds is not content: a replay is the record that it was.
-    if (IsDeadLetterHeader(header.name)) continue;
+    // What a dead letter adds is not content: a replay is the record that it was. Nor is the trace.
+    if (IsDeadLetterHeader(header.name) || IsTraceHeader(header.name)) continue;
     parts.AddOrdered(DigestBytes(header.name));
     parts.AddOrdered(DigestBytes(header.value));
   }

@@ -19,6 +19,7 @@ constexpr Millis kPublishTakes{2};
 WorkerCoreOptions CoreOptions(const TestWorld& world) {
   WorkerCoreOptions options = WorkerCoreOptionsOf(world.options);
   options.creation = locking::StoreCreation::kNever;
+  options.flow.traces = {};    // what it writes is to be foreseen
   options.flow.served = true;  // a test is of records, not of a service that is not there yet
   return options;
 }

@@ -5,14 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "consumer/record/headers.h"
+
 namespace fencepost::consumer {
 namespace {
-
-bool Equal(std::string_view name, std::string_view lower) {
-  return std::ranges::equal(name, lower, [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-  });
-}
 
 // Hexadecimal digits and nothing else, as many as there are: at most 16.
 std::optional<std::uint64_t> Hex(std::string_view digits) {
@@ -42,9 +38,18 @@ std::optional<TraceContext> Ids(std::string_view trace, std::string_view span) {
   return context.there() ? std::optional(context) : std::nullopt;
 }
 
-// Of B3: "1", "d" (debug) and "true" keep the trace.
-bool Keeps(std::string_view sampled) {
-  return sampled == "1" || sampled == "d" || sampled == "true";
+// Of B3: "1", "d" (debug) and "true" keep the trace, "0" and "false" do not.
+std::optional<bool> Keeps(std::string_view sampled) {
+  if (sampled == "1" || sampled == "d" || sampled == "true") return true;
+  if (sampled == "0" || sampled == "false") return false;
+  return std::nullopt;
+}
+
+ParentTrace B3Of(std::string_view trace, std::string_view span, std::string_view sampled) {
+  ParentTrace parent{.context = Ids(trace, span).value_or(TraceContext()),
+                     .sampled = Keeps(sampled)};
+  parent.context.sampled = parent.sampled.value_or(false);
+  return parent;
 }
 
 }  // namespace
@@ -78,38 +83,42 @@ std::optional<TraceContext> ParseTraceparent(std::string_view text) {
   return context;
 }
 
-std::optional<TraceContext> ParseB3(std::string_view text) {
+ParentTrace ParseB3(std::string_view text) {
+  if (const auto alone = Keeps(text)) return {.context = {}, .sampled = alone};
   const std::string_view trace = TakeField(text);
   const std::string_view span = TakeField(text);
-  auto context = Ids(trace, span);
-  if (context) context->sampled = Keeps(TakeField(text));
-  return context;
+  return B3Of(trace, span, TakeField(text));
 }
 
-std::optional<TraceContext> TraceOf(const Record& record) {
+ParentTrace TraceOf(const Record& record) {
   std::string_view parent;
   std::string_view b3;
   std::string_view trace;
   std::string_view span;
   std::string_view sampled;
   for (const auto& [name, value] : record.headers) {
-    if (!value) continue;
-    if (Equal(name, kTraceparent)) parent = *value;
-    if (Equal(name, "b3")) b3 = *value;
-    if (Equal(name, "x-b3-traceid")) trace = *value;
-    if (Equal(name, "x-b3-spanid")) span = *value;
-    if (Equal(name, "x-b3-sampled")) sampled = *value;
-    if (Equal(name, "x-b3-flags") && *value == "1") sampled = "d";
+    if (!value || !IsTraceHeader(name)) continue;
+    if (SameHeader(name, kTraceparent)) parent = *value;
+    if (SameHeader(name, "b3")) b3 = *value;
+    if (SameHeader(name, "x-b3-traceid")) trace = *value;
+    if (SameHeader(name, "x-b3-spanid")) span = *value;
+    if (SameHeader(name, "x-b3-sampled")) sampled = *value;
+    if (SameHeader(name, "x-b3-flags") && *value == "1") sampled = "d";
   }
-  if (auto context = ParseTraceparent(parent)) return context;
-  if (auto context = ParseB3(b3)) return context;
-  auto context = Ids(trace, span);
-  if (context) context->sampled = Keeps(sampled);
-  return context;
+  if (const auto context = ParseTraceparent(parent)) return {*context, context->sampled};
+  if (const ParentTrace given = ParseB3(b3); given.context.there() || given.sampled) return given;
+  return B3Of(trace, span, sampled);
 }
 
 void SetTraceparent(std::string_view text, std::vector<HeaderView>& headers) {
-  std::erase_if(headers, [](const HeaderView& header) { return Equal(header.name, kTraceparent); });
+  bool continued = false;
+  for (const HeaderView& header : headers) {
+    if (SameHeader(header.name, kTraceparent))
+      continued = ParseTraceparent(header.value.value_or("")).has_value();
+  }
+  std::erase_if(headers, [&](const HeaderView& header) {
+    return IsTraceHeader(header.name) && !(continued && SameHeader(header.name, "tracestate"));
+  });
   headers.push_back({kTraceparent, text});
 }
 

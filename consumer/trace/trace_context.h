@@ -34,16 +34,22 @@ std::string SpanIdText(std::uint64_t span);            // 16 digits
 // As the header has it: 00-TRACE-SPAN-01, or -00 where it is not sampled.
 std::string TraceparentText(const TraceContext& context);
 
+// Who began a trace, as headers say it.
+struct ParentTrace {
+  TraceContext context;         // none: the record begins its trace
+  std::optional<bool> sampled;  // whoever comes decides, where it is not said
+};
+
 // "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"; of a later version its first four
 // fields. nullopt: it is none, or one of its ids is 0.
 std::optional<TraceContext> ParseTraceparent(std::string_view text);
-// "TRACE-SPAN", "TRACE-SPAN-1", "TRACE-SPAN-d-PARENT". "0" alone, and what is no B3: nullopt.
-std::optional<TraceContext> ParseB3(std::string_view text);
+// "TRACE-SPAN", "TRACE-SPAN-1", "TRACE-SPAN-d-PARENT", or whether it is sampled alone: "0".
+ParentTrace ParseB3(std::string_view text);
 // Of the record's headers: the last traceparent if it can be read, else b3, else X-B3-TraceId,
-// X-B3-SpanId and X-B3-Sampled or -Flags, in capitals or not. nullopt: the record begins its trace.
-std::optional<TraceContext> TraceOf(const Record& record);
-// Headers that carry the trace on: in place of any that are called so, in whatever case, one with
-// this text, which outlives them.
+// X-B3-SpanId and X-B3-Sampled or -Flags, in capitals or not.
+ParentTrace TraceOf(const Record& record);
+// Headers that carry the trace on: in place of any of the above one with this text, which outlives
+// them. A tracestate stays where it belongs to the trace.
 void SetTraceparent(std::string_view text, std::vector<HeaderView>& headers);
 
 }  // namespace fencepost::consumer

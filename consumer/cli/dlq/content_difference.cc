@@ -9,6 +9,7 @@
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/position.h"
 #include "consumer/json/json_text.h"
+#include "consumer/record/headers.h"
 
 namespace fencepost::cli {
 namespace {
@@ -72,7 +73,7 @@ std::vector<std::string> ContentDifference(const Record& there, const Record& he
   for (const HeaderView& header : here.headers) headers[header.name].second.push_back(header.value);
   for (const auto& [name, values] : headers) {
     const auto& [first, second] = values;
-    if (first == second) continue;
+    if (first == second || consumer::IsTraceHeader(name)) continue;
     lines.push_back(fmt::format("header {}: {} there, {} here", Printable(name),
                                 first.empty() ? "none" : Quoted(first.back()),
                                 second.empty() ? "none" : Quoted(second.back())));

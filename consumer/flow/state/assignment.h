@@ -12,12 +12,14 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "consumer/flow/ports/ports.h"
 #include "consumer/flow/state/in_flight.h"
 #include "consumer/flow/state/order_chain.h"
 #include "consumer/record/record.h"
+#include "consumer/trace/trace_context.h"
 #include "locking/base/error.h"
 #include "locking/base/types.h"
 
@@ -80,6 +82,9 @@ struct Assignment {
   AssignmentEpoch epoch = 0;
   bool revoking = false;
   bool gone = false;  // no longer ours; only what the output has in its hands is still here
+  // Spans of records that are kept, whose commit is awaited; of more there is no such span.
+  static constexpr std::size_t kMostTraced = 256;
+  std::vector<std::pair<Offset, TraceContext>> traced;
   std::map<Offset, Error> blocked;  // what the pipeline cannot go past, and why
   std::map<Offset, FailedRecord> failed;
   bool failed_changed = false;  // since it was handed to Kafka

@@ -96,7 +96,7 @@ void InFlight::BecomeUnused() {
   unused.to_advance = to_advance;
   unused.advance_after = advance_after;
   unused.identity = std::move(identity);
-  unused.trace = std::move(trace);
+  if (trace != nullptr && !trace->Large()) unused.trace = std::move(trace);
   *this = std::move(unused);
 }
 

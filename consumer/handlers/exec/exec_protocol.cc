@@ -43,12 +43,12 @@ std::string_view AppendValue(const Record& record, ExecValue form, std::string& 
 
 // Of equal names the last counts, as in selectors. A name that is not UTF-8 is left out.
 void AppendHeaders(const HandlerCall& call, std::string& out) {
-  std::vector<HeaderView> headers = call.record.headers;
+  std::vector<HeaderView> traced;
   const std::string trace = call.trace.there() ? TraceparentText(call.trace) : "";
-  if (!trace.empty()) SetTraceparent(trace, headers);
+  if (!trace.empty()) SetTraceparent(trace, traced = call.record.headers);
   std::string text;
   std::string base64;
-  for (const auto& [name, value] : LastOfEachName(headers)) {
+  for (const auto& [name, value] : LastOfEachName(trace.empty() ? call.record.headers : traced)) {
     if (!IsUtf8(name)) continue;
     const bool plain = !value || IsUtf8(*value);
     std::string& to = plain ? text : base64;

@@ -261,7 +261,8 @@ void DeadLetterPublisher::Refused(Entry entry) {
        .offset = entry.letter.record.offset,
        .record_id = entry.letter.record_id,
        .token = entry.letter.token,
-       .attempt = entry.letter.attempts});
+       .attempt = entry.letter.attempts,
+       .trace = ParseTraceparent(entry.letter.traceparent).value_or(TraceContext())});
   entry.backoff = std::clamp(entry.backoff * 2, kFirstBackoff,
                              entry.stuck.empty() ? kMaxBackoff : kMaxBackoffOfOne);
   entry.due = Clock::now() + entry.backoff;

@@ -132,7 +132,7 @@ tl::expected<const OutgoingRecord*, EncodeProblem> OutputRecords::Fill() {
   produced_.value = *value;
   produced_.headers.clear();
   PassHeaders(*item_->record, options_.headers, produced_.headers);
-  if (item_->trace.there()) {
+  if (item_->trace.there() && CarriesTrace(options_.headers)) {
     traceparent_ = TraceparentText(item_->trace);
     SetTraceparent(traceparent_, produced_.headers);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "consumer/record/dead_letter.h"
+#include "consumer/trace/trace_context.h"
 
 namespace fencepost::consumer {
 
@@ -17,6 +18,14 @@ void PassHeaders(const Record& record, const HeaderRules& rules, std::vector<Hea
       headers.push_back(header);
     }
   }
+}
+
+bool CarriesTrace(const HeaderRules& rules) {
+  const auto named = [](std::string_view name) {
+    return name == HeaderRules::kAll || name == kTraceparent;
+  };
+  return std::ranges::none_of(rules.dropped, named) &&
+         std::ranges::none_of(rules.set, named, &Column::name);
 }
 
 }  // namespace fencepost::consumer

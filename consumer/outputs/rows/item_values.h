@@ -43,6 +43,8 @@ inline RecordContext ContextOf(const WriteItem& item, std::string_view worker,
 
 // Appends those of the record's own headers that are passed on, in their order.
 void PassHeaders(const Record& record, const HeaderRules& rules, std::vector<HeaderView>& headers);
+// They say nothing else of traceparent.
+bool CarriesTrace(const HeaderRules& rules);
 
 // Calls visit(value) for each value until one fails. The error says which, where there are several.
 template <typename Visit>

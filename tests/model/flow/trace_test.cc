@@ -125,21 +125,22 @@ TEST_F(AllTraces, ARecordContinuesTheTraceOfItsProducerThroughHandlerTransaction
 TEST_F(AllTraces, ATransactionIsOneSpanThatIsLinkedToItsRecordsAndTheyToIt) {
   worker.Deliver(0, {"a", "b", "c"});
   worker.HandleAll();
-  ASSERT_EQ(worker.Writes(), "a b c");
-  world.now.boot += Millis(5);
-  world.now.wall += Millis(5);
-  worker.WriteAll();
-  const auto transaction = Named("transaction");
+  ASSERT_EQ(worker.Writes(), "a") << "the others wait for its transaction";
+  worker.Write();
+  ASSERT_EQ(worker.Writes(), "b c");
+  worker.Write();
+  const auto transactions = Named("transaction");
   const auto writes = Named("write");
-  ASSERT_THAT(transaction, SizeIs(1));
+  ASSERT_THAT(transactions, SizeIs(2));
   ASSERT_THAT(writes, SizeIs(3));
-  for (const Span& write : writes) {
-    EXPECT_THAT(write.links, ElementsAre(transaction[0].context));
-    EXPECT_THAT(transaction[0].links, Contains(write.context));
-  }
-  EXPECT_THAT(Attributes(transaction[0]), AllOf(Contains(Pair("db.system.name", "postgresql")),
-                                                Contains(Pair("db.operation.batch.size", "3")),
-                                                Contains(Pair("fencepost.written", "3"))));
+  EXPECT_THAT(transactions[0].links, ElementsAre(writes[0].context));
+  EXPECT_THAT(transactions[1].links, ElementsAre(writes[1].context, writes[2].context));
+  EXPECT_THAT(writes[0].links, ElementsAre(transactions[0].context));
+  EXPECT_THAT(writes[1].links, ElementsAre(transactions[1].context));
+  EXPECT_THAT(writes[2].links, ElementsAre(transactions[1].context));
+  EXPECT_THAT(Attributes(transactions[1]), AllOf(Contains(Pair("db.system.name", "postgresql")),
+                                                 Contains(Pair("db.operation.batch.size", "2")),
+                                                 Contains(Pair("fencepost.written", "2"))));
 }
 
 TEST_F(AllTraces, TheHandlerIsCalledInTheSpanOfItsCall) {
@@ -216,12 +217,12 @@ TEST_F(NoSample, ADeadLetterIsKeptAndCarriesItsContextOn) {
   worker.Acknowledge();
   const auto process = Named("process t");
   ASSERT_THAT(process, SizeIs(1));
-  EXPECT_EQ(TraceparentText(process[0].context), carried);
+  ASSERT_THAT(Named("dead letter"), SizeIs(1));
+  EXPECT_EQ(TraceparentText(Named("dead letter")[0].context), carried);
   EXPECT_THAT(Attributes(process[0]), AllOf(Contains(Pair("fencepost.result", "dead_lettered")),
                                             Contains(Pair("error.type", "422"))));
   EXPECT_EQ(process[0].error, "422: no such account") << "without anything of the record";
-  EXPECT_THAT(Events(process[0]), ElementsAre("handler_failed", "dead_lettered"));
-  EXPECT_THAT(Named("dead letter"), SizeIs(1));
+  EXPECT_THAT(Events(process[0]), ElementsAre("handler_failed", "refused", "dead_lettered"));
 }
 
 TEST_F(NoSample, ASlowRecordIsKept) {
@@ -263,6 +264,70 @@ TEST_F(NoSample, ALostLeaseIsAnEventOfItsRecord) {
   EXPECT_THAT(Events(process[0]), Contains("lease_lost"));
 }
 
+// What waits for other records is not slow: a backlog alone keeps no trace.
+TEST_F(NoSample, ARecordThatWaitsForOthersIsNotSlow) {
+  worker.Tune({.concurrency = 1, .retry = {}});
+  worker.Deliver(0, {"a", "b"});
+  ASSERT_EQ(worker.Calls(), "a");
+  worker.Wait(Millis(900));
+  worker.Handle("a");
+  worker.WriteAll();
+  ASSERT_EQ(worker.Calls(), "b");
+  worker.Wait(Millis(900));
+  worker.Handle("b");
+  worker.WriteAll();
+  EXPECT_THAT(worker.told.spans, IsEmpty());
+}
+
+TEST_F(NoSample, ADuplicateOfALeaseThatWasLeftBehindIsNotContended) {
+  Process("a");
+  worker.Deliver(0, {"a"});
+  worker.Wait(world.lock.ttl);
+  EXPECT_EQ(worker.told.skips_by_ledger, 1);
+  EXPECT_THAT(worker.told.spans, IsEmpty());
+}
+
+TEST_F(AllTraces, WhatIsGivenBackIsToldAsSuch) {
+  worker.Deliver(0, {"a", "b"});
+  worker.Revoke(0);
+  worker.Wait(Millis(2000));
+  const auto process = Named("process t");
+  ASSERT_THAT(process, SizeIs(2));
+  for (const Span& span : process) {
+    EXPECT_THAT(Attributes(span), Contains(Pair("fencepost.result", "given_back")));
+  }
+}
+
+TEST_F(NoSample, ARefusedWriteFailsInItsSpanAndNotItsTransactions) {
+  worker.Deliver(0, {"a"});
+  worker.HandleAll();
+  worker.Answer({{.result = WriteResult::kBadRecord,
+                  .detail = "no such account 4711",
+                  .reason = DeadLetterReason::kOutput,
+                  .shown = "no such account"}});
+  worker.Acknowledge();
+  ASSERT_THAT(Named("write"), SizeIs(1));
+  EXPECT_EQ(Named("write")[0].error, "no such account");
+  ASSERT_THAT(Named("transaction"), SizeIs(1));
+  EXPECT_EQ(Named("transaction")[0].error, "");
+  EXPECT_THAT(Named("transaction")[0].links, ElementsAre(Named("write")[0].context));
+}
+
+TEST_F(NoSample, AnAbortedTransactionIsAnErrorOfItAndOfItsRecords) {
+  worker.Deliver(0, {"a"});
+  worker.HandleAll();
+  worker.Abort();
+  worker.HandleAll();
+  worker.WriteAll();
+  const auto transactions = Named("transaction");
+  ASSERT_THAT(transactions, SizeIs(2));
+  EXPECT_EQ(transactions[0].error, "nothing was written");
+  EXPECT_EQ(transactions[1].error, "");
+  ASSERT_THAT(Named("write"), SizeIs(2));
+  EXPECT_EQ(Named("write")[0].error, "not_written");
+  EXPECT_EQ(Named("write")[1].error, "");
+}
+
 TEST_F(WithoutTraces, NothingIsNotedOfARecord) {
   worker.traceparent = kProducer;
   worker.Deliver(0, {"a"});
@@ -280,11 +345,28 @@ TEST(RecordTrace, KeepsTheBeginningAndTheEndOfMoreStepsThanItHolds) {
   RecordTrace trace(&clock);
   trace.Begin({.trace_high = 1, .trace_low = 2, .span = 3, .sampled = false}, 0);
   constexpr std::size_t kSteps = 5 * RecordTrace::kMostSteps;
-  for (std::size_t i = 0; i < kSteps; ++i) trace.OnStage(Stage::kHandling);
+  for (std::size_t i = 0; i < kSteps; ++i) {
+    trace.OnStage(Stage::kHandling);
+    clock += Millis(1);
+  }
   ASSERT_LE(trace.steps().size(), RecordTrace::kMostSteps);
-  EXPECT_EQ(trace.left_out(), kSteps - trace.steps().size());
+  EXPECT_EQ(trace.steps_left_out(), kSteps - trace.steps().size());
   EXPECT_EQ(trace.steps().front().number, 0U);
   EXPECT_EQ(trace.steps().back().number, kSteps - 1);
+  for (std::size_t i = 0; i + 1 < trace.steps().size(); ++i) {
+    EXPECT_EQ(trace.steps()[i].to - trace.steps()[i].from, Millis(1)) << i;
+  }
+}
+
+TEST(RecordTrace, KeepsTheFirstAndTheLastOfMoreEventsThanItHolds) {
+  const Instant clock(std::chrono::seconds(1));
+  RecordTrace trace(&clock);
+  trace.Begin({.trace_high = 1, .trace_low = 2, .span = 3, .sampled = false}, 0);
+  for (std::size_t i = 0; i < 100; ++i) trace.Tell(std::to_string(i), "");
+  ASSERT_EQ(trace.events().size(), RecordTrace::kMostEvents);
+  EXPECT_EQ(trace.events().front().name, "0");
+  EXPECT_EQ(trace.events().back().name, "99");
+  EXPECT_EQ(trace.events_left_out(), 100 - RecordTrace::kMostEvents);
 }
 
 }  // namespace

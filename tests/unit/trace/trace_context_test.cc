@@ -19,6 +19,13 @@ std::string Means(const std::optional<TraceContext>& context) {
   return context ? TraceparentText(*context) : "none";
 }
 
+// "none", "none 0" …; a "?" behind it: whoever comes decides.
+std::string Means(const ParentTrace& parent) {
+  if (parent.context.there())
+    return Means(std::optional(parent.context)) + (parent.sampled ? "" : "?");
+  return parent.sampled ? (*parent.sampled ? "none 1" : "none 0") : "none";
+}
+
 struct Row {
   std::string text;
   std::string means;
@@ -56,13 +63,15 @@ TEST(TraceContext, IsReadFromB3) {
            Row{ids + "-1", "00-" + ids + "-01"},
            Row{ids + "-0", "00-" + ids + "-00"},
            Row{ids + "-d", "00-" + ids + "-01"},
-           Row{ids, "00-" + ids + "-00"},
+           Row{ids, "00-" + ids + "-00?"},
+           Row{ids + "-true", "00-" + ids + "-01"},
            Row{ids + "-1-05e3ac9a4f6e3b90", "00-" + ids + "-01"},
            Row{"a3ce929d0e0e4736-00f067aa0ba902b7-1",
                "00-0000000000000000a3ce929d0e0e4736-00f067aa0ba902b7-01"},
-           Row{"0", "none"},
-           Row{"a3ce-00f067aa0ba902b7-1", "none"},
-           Row{"0000000000000000-00f067aa0ba902b7-1", "none"},
+           Row{"0", "none 0"},
+           Row{"1", "none 1"},
+           Row{"a3ce-00f067aa0ba902b7-1", "none 1"},
+           Row{"0000000000000000-00f067aa0ba902b7-1", "none 1"},
            Row{"", "none"},
        }) {
     EXPECT_EQ(Means(ParseB3(row.text)), row.means) << row.text;
@@ -81,7 +90,8 @@ TEST(TraceContext, OfARecordIsThatOfItsLastTraceparentAndThenOfB3) {
       {{{"traceparent", "00-" + ids + "-01"}, {"b3", other + "-1"}}, "00-" + ids + "-01"},
       {{{"traceparent", "?"}, {"b3", ids + "-1"}}, "00-" + ids + "-01"},
       {{{"X-B3-TraceId", std::string(kTrace)}, {"X-B3-SpanId", std::string(kSpan)}},
-       "00-" + ids + "-00"},
+       "00-" + ids + "-00?"},
+      {{{"X-B3-Sampled", "0"}}, "none 0"},
       {{{"x-b3-traceid", std::string(kTrace)},
         {"x-b3-spanid", std::string(kSpan)},
         {"x-b3-sampled", "1"}},
@@ -101,6 +111,24 @@ TEST(TraceContext, OfARecordIsThatOfItsLastTraceparentAndThenOfB3) {
   Record without_value;
   without_value.headers.push_back({kTraceparent, std::nullopt});
   EXPECT_EQ(Means(TraceOf(without_value)), "none");
+}
+
+TEST(TraceContext, TakesThePlaceOfThatOfTheRecordInItsHeaders) {
+  const std::string ids = std::string(kTrace) + "-" + std::string(kSpan);
+  const std::string old = "00-" + ids + "-01";
+  const auto names = [](std::vector<HeaderView> headers) {
+    SetTraceparent("new", headers);
+    std::string text;
+    for (const auto& [name, value] : headers) {
+      text += std::string(name) + "=" + std::string(value.value_or("null")) + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(names({{"a", "1"}, {"Traceparent", old}, {"tracestate", "x"}, {"b", std::nullopt}}),
+            "a=1 tracestate=x b=null traceparent=new ");
+  EXPECT_EQ(names({{"traceparent", "?"}, {"tracestate", "x"}}), "traceparent=new ");
+  EXPECT_EQ(names({{"b3", ids}, {"X-B3-TraceId", kTrace}, {"x-b4", "1"}}),
+            "x-b4=1 traceparent=new ");
 }
 
 TEST(TraceContext, IsWrittenAsItIsRead) {
