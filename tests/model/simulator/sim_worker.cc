@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <variant>
+
+#include <fmt/format.h>
 
 #include "tests/model/simulator/world.h"
 
@@ -25,6 +28,7 @@ consumer::WorkerCoreOptions OptionsOf(const World& world, const Process& process
                                       .revoke_drain = world.plan.revoke_drain,
                                       .shutdown_timeout = world.plan.revoke_drain};
   options.flow.max_consecutive = world.MostInARow();
+  if (world.plan.seed % 2 == 1) options.flow.traces = {.endpoint = "http://otel", .sample = 1};
   // The value too, but it has another name, and what it stores is not to be compared with the rest.
   if (process.other_rule) {
     options.flow.identity.content = {.kind = consumer::ContentRule::Kind::kSelectors,
@@ -343,6 +347,28 @@ void SimWorker::OnProcessed(consumer::ProcessedResult result, const consumer::Wr
   using enum consumer::ProcessedResult;
   if (result == kDone || result == kSkipped || result == kNoOutput) row_.TookEffect();
   if (result == kFiltered) world_.Count("filtered");
+  ++ended_;
+}
+
+// In half of the worlds each record leaves its spans.
+void SimWorker::OnSpans(std::vector<consumer::Span> spans) {
+  const auto broken = [this](const consumer::Span& span, const char* why) {
+    world_.Violate("trace", fmt::format("{}: {}", span.name, why));
+  };
+  for (const consumer::Span& span : spans) {
+    if (!span.context.there()) broken(span, "no context");
+    if (span.start > span.end) broken(span, "it ends before it begins");
+    if (!spans_.insert(span.context.span).second) broken(span, "its id comes twice");
+    for (const auto& link : span.links) {
+      if (!link.there()) broken(span, "a link to nothing");
+    }
+    if (span.kind != consumer::SpanKind::kConsumer) continue;
+    const auto result = std::ranges::find(span.attributes, std::string_view("fencepost.result"),
+                                          &consumer::SpanAttributes::value_type::first);
+    if (std::get<std::string>(result->second) != "given_back" && ++traced_ > ended_) {
+      broken(span, "a record ends twice");
+    }
+  }
 }
 
 void SimWorker::OnDeadLetter(consumer::DeadLetterReason) { world_.Count("dead letters"); }

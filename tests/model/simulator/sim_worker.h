@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -84,10 +85,14 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void OnProcessed(consumer::ProcessedResult result, const consumer::WriteItem& item,
                    bool lost) override;
   void OnDeadLetter(consumer::DeadLetterReason reason) override;
+  void OnSpans(std::vector<consumer::Span> spans) override;
   void AwaitMarks(Nanos until);
 
   World& world_;
   Process& process_;
+  std::set<std::uint64_t> spans_;  // by their ids
+  std::size_t ended_ = 0;          // records, as told to the observer
+  std::size_t traced_ = 0;         // … as spans tell it
   consumer::WorkerCore core_;
   SimConsumer consumer_;
   SimWriter writer_;
