@@ -62,80 +62,164 @@ std::string At(std::size_t index, std::string_view what) {
 
 // As {2,5}.
 struct Bound {
+  int least = 0;
   int most = 0;         // its highest number
   std::size_t end = 0;  // where its } is
 };
 
 // nullopt: none begins here.
 std::optional<Bound> BoundAt(std::string_view pattern, std::size_t open) {
-  Bound bound{0, open + 1};
+  Bound bound{0, 0, open + 1};
   int number = 0;
+  bool first = true;
   for (; bound.end < pattern.size() && pattern[bound.end] != '}'; ++bound.end) {
     const char c = pattern[bound.end];
     if (c != ',' && (c < '0' || c > '9')) return std::nullopt;
+    first = first && c != ',';
     number = c == ',' ? 0 : std::min(10 * number + (c - '0'), 10 * kMostTimes);
+    if (first) bound.least = number;
     bound.most = std::max(bound.most, number);
   }
   if (bound.end == pattern.size()) return std::nullopt;
   return bound;
 }
 
+// Whether what was read may match nothing: regcomp takes exponential time for a few repetitions of
+// such, `(a*)*(a*)*…`.
+class Emptiness {
+ public:
+  void OnPart(bool may_be_empty) {
+    sequence_ = sequence_ && last_;
+    last_ = may_be_empty;
+    repeatable_ = true;
+  }
+  // ^, $, a word's edge: regcomp refuses to repeat one.
+  void OnAnchor() {
+    OnPart(true);
+    repeatable_ = false;
+  }
+  void OnAlternative() {
+    any_ = MayBeEmpty();
+    sequence_ = last_ = true;
+    repeatable_ = false;
+  }
+  // False: it is about what may be empty.
+  bool OnRepetition(int least) {
+    const bool fine = !repeatable_ || !last_;
+    if (least == 0) last_ = true;
+    return fine;
+  }
+  [[nodiscard]] bool MayBeEmpty() const { return any_ || (sequence_ && last_); }
+
+ private:
+  bool any_ = false;      // an alternative before this one
+  bool sequence_ = true;  // all of this one but its last part
+  bool last_ = true;
+  bool repeatable_ = false;  // there is a last part
+};
+
 // What regcomp takes and means otherwise once the pattern is in parentheses of ours, or takes too
 // long for.
-std::string ProblemOfParts(std::string_view pattern) {
+class Parts {
+ public:
+  explicit Parts(std::string_view pattern) : pattern_(pattern) {}
+
+  // Empty: none.
+  std::string Problem() {
+    for (; at_ < pattern_.size(); ++at_) {
+      if (std::string problem = Next(); !problem.empty()) return problem;
+    }
+    return open_.size() == 1 ? "" : At(open_.back().open, "a ( is not closed");
+  }
+
+ private:
   struct Group {
     std::size_t open = 0;
     bool has_bound = false;
+    Emptiness emptiness{};
   };
-  std::vector<Group> open;
-  bool bounded = false;  // what was read last has a bound
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const bool has_bound = std::exchange(bounded, false);
-    switch (pattern[i]) {
+
+  std::string Next() {
+    const bool has_bound = std::exchange(bounded_, false);
+    switch (pattern_[at_]) {
       case '\0':
-        return At(i, "it has a NUL");
+        return At(at_, "it has a NUL");
       case '\\':
-        ++i;
-        if (i < pattern.size() && pattern[i] >= '1' && pattern[i] <= '9') {
-          return At(i - 1, "it refers back to a group");
-        }
-        break;
+        return Escape();
       case '[': {
-        const std::size_t behind = BehindSet(pattern, i);
-        if (behind == std::string_view::npos) return At(i, "a [ is not closed");
-        i = behind - 1;
-        break;
+        const std::size_t behind = BehindSet(pattern_, at_);
+        if (behind == std::string_view::npos) return At(at_, "a [ is not closed");
+        at_ = behind - 1;
+        emptiness().OnPart(false);
+        return "";
       }
       case '(':
-        open.push_back({i, false});
-        break;
+        open_.push_back({.open = at_});
+        return "";
       case ')':
-        if (open.empty()) return At(i, "a ) closes nothing");
-        bounded = open.back().has_bound;
-        open.pop_back();
-        if (bounded && !open.empty()) open.back().has_bound = true;
-        break;
+        return Close();
+      case '|':
+        emptiness().OnAlternative();
+        return "";
+      case '^':
+      case '$':
+        emptiness().OnAnchor();
+        return "";
       case '*':
       case '+':
       case '?':
-        bounded = has_bound;
-        break;
-      case '{': {
-        const std::optional<Bound> bound = BoundAt(pattern, i);
-        if (!bound) break;
-        if (bound->most > kMostTimes) return At(i, fmt::format("a bound is above {}", kMostTimes));
-        if (has_bound) return At(i, "a bound is about what has one already");
-        i = bound->end;
-        bounded = true;
-        if (!open.empty()) open.back().has_bound = true;
-        break;
-      }
+        bounded_ = has_bound;
+        return Repeat(pattern_[at_] == '+' ? 1 : 0);
+      case '{':
+        return Bounded(has_bound);
       default:
-        break;
+        emptiness().OnPart(false);
+        return "";
     }
   }
-  return open.empty() ? "" : At(open.back().open, "a ( is not closed");
-}
+  std::string Escape() {
+    const char what = ++at_ < pattern_.size() ? pattern_[at_] : 'x';
+    if (what >= '1' && what <= '9') return At(at_ - 1, "it refers back to a group");
+    if (std::string_view("bB<>`'").find(what) != std::string_view::npos) {
+      emptiness().OnAnchor();
+    } else {
+      emptiness().OnPart(false);
+    }
+    return "";
+  }
+  std::string Close() {
+    if (open_.size() == 1) return At(at_, "a ) closes nothing");
+    const Group closed = std::exchange(open_.back(), {});
+    open_.pop_back();
+    bounded_ = closed.has_bound;
+    open_.back().has_bound = open_.back().has_bound || bounded_;
+    emptiness().OnPart(closed.emptiness.MayBeEmpty());
+    return "";
+  }
+  std::string Bounded(bool has_bound) {
+    const std::optional<Bound> bound = BoundAt(pattern_, at_);
+    if (!bound) {
+      emptiness().OnPart(false);
+      return "";
+    }
+    if (bound->most > kMostTimes) return At(at_, fmt::format("a bound is above {}", kMostTimes));
+    if (has_bound) return At(at_, "a bound is about what has one already");
+    if (std::string problem = Repeat(bound->least); !problem.empty()) return problem;
+    at_ = bound->end;
+    bounded_ = true;
+    open_.back().has_bound = true;
+    return "";
+  }
+  std::string Repeat(int least) {
+    return emptiness().OnRepetition(least) ? "" : At(at_, "it repeats what may be empty");
+  }
+  Emptiness& emptiness() { return open_.back().emptiness; }
+
+  const std::string_view pattern_;
+  std::size_t at_ = 0;
+  bool bounded_ = false;  // what was read last has a bound
+  std::vector<Group> open_{{}};
+};
 
 }  // namespace
 
@@ -144,7 +228,7 @@ std::string ProblemOfPattern(std::string_view pattern) {
   if (pattern.size() > kLongestPattern) {
     return fmt::format("it is longer than {} characters", kLongestPattern);
   }
-  if (std::string problem = ProblemOfParts(pattern); !problem.empty()) return problem;
+  if (std::string problem = Parts(pattern).Problem(); !problem.empty()) return problem;
   Failure failure;
   if (Compile(std::string(pattern), &failure)) return "";
   // regcomp does not say where: behind the first part that fails in the same way.

@@ -85,6 +85,18 @@ TEST(Pattern, ThatCannotBeOneSaysWhereAndWhy) {
       {"^a{2}{3}", "a bound is about what has one already, at its character 6"},
       {"^(a{1,9}b){2}", "a bound is about what has one already, at its character 11"},
       {"^((a{2})b)+{2}", "a bound is about what has one already, at its character 12"},
+      {"^(a+)+", ""},
+      {"^(-[a-z]*)*(b?c|d){2,9}", ""},
+      {"^(a|b*c|[d*]|\\**e)*", ""},
+      {"^(a*)*{1,50}", "it repeats what may be empty, at its character 6"},
+      {"^([a-z]*){1,100}", "it repeats what may be empty, at its character 10"},
+      {"^(a*b?)+", "it repeats what may be empty, at its character 8"},
+      {"^(a|)*", "it repeats what may be empty, at its character 6"},
+      {"^(a|b*c|d{0,3})*", "it repeats what may be empty, at its character 16"},
+      {"^((a)(b*|c)?|d)*", "it repeats what may be empty, at its character 12"},
+      {"^(($|\\b)(a{,2}))*", "it repeats what may be empty, at its character 17"},
+      {"^()*", "it repeats what may be empty, at its character 4"},
+      {"^.*?", "it repeats what may be empty, at its character 4"},
       {std::string("^a\0b", 4), "it has a NUL, at its character 3"},
   };
   for (const auto& [pattern, problem] : rows)
