@@ -3,7 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace fencepost::consumer {
+namespace {
+
+// 'a', 'b' and 3 more: of the file.
+std::string TextsOf(const Route& route) {
+  constexpr std::size_t kNamed = 5;
+  std::string texts;
+  for (std::size_t i = 0; i < std::min(kNamed, route.of.size()); ++i) {
+    texts += fmt::format("{}'{}'", i == 0 ? "" : ", ", route.of[i].first);
+  }
+  if (route.of.size() <= kNamed) return texts;
+  return fmt::format("{} and {} more", texts, route.of.size() - kNamed);
+}
+
+}  // namespace
 
 std::vector<std::string> NamesOf(const Route& route) {
   std::vector<std::string> names;
@@ -42,7 +58,7 @@ tl::expected<std::optional<std::string_view>, std::string> Choose(const Route& r
   }
   if (route.otherwise == Route::Otherwise::kSkip) return std::nullopt;
   if (route.otherwise == Route::Otherwise::kName) return route.name;
-  return tl::unexpected(route.by.InWords() + " chooses none of them");
+  return tl::unexpected(route.by.InWords() + " gives none of " + TextsOf(route));
 }
 
 }  // namespace fencepost::consumer

@@ -152,16 +152,36 @@ TEST(OutputRecords, AreThoseOfEachFormInItsTopic) {
     }
     EXPECT_EQ(made, row.made);
   }
-  options.records[1].route = route(Route::Otherwise::kBad);
-  OutputRecords strict(options, "worker", nullptr, false, jq);
-  Record record;
-  record.value = "v";
-  record.headers = {{"kind", "other"}};
-  const WriteItem item{.record = &record, .where = &kWhere};
-  strict.Begin(item);
-  EXPECT_TRUE(strict.Next());
-  EXPECT_EQ(strict.Next().error().shown,
-            "record 2 (topic by header:kind?): topic: header:kind? chooses none of them");
+}
+
+TEST(OutputRecords, ThatChooseNoTopicNameTheTextsThereAreAndNotTheRecords) {
+  KafkaOutputOptions options;
+  options.records.resize(2);
+  options.records[0].topic = "first";
+  Route route{.by = Selector::Parse("header:kind?").value(),
+              .of = {},
+              .otherwise = Route::Otherwise::kBad,
+              .name = ""};
+  std::string texts;
+  for (const char* text : {"a", "b", "c", "d", "e", "f", "g"}) {
+    route.of.emplace_back(text, "to");
+    options.records[1].route = route;
+    if (route.of.size() <= 5) texts += fmt::format("{}'{}'", texts.empty() ? "" : ", ", text);
+    const std::string more =
+        route.of.size() > 5 ? fmt::format(" and {} more", route.of.size() - 5) : "";
+    for (const Headers& headers : {Headers{{"kind", "other"}}, Headers{}}) {
+      OutputRecords records(options, "worker", nullptr, false);
+      Record record;
+      record.value = "v";
+      record.headers = headers;
+      const WriteItem item{.record = &record, .where = &kWhere};
+      records.Begin(item);
+      EXPECT_TRUE(records.Next());
+      EXPECT_EQ(
+          records.Next().error().shown,
+          "record 2 (topic by header:kind?): topic: header:kind? gives none of " + texts + more);
+    }
+  }
 }
 
 TEST(OutputRecords, OfAReplayHaveTheOriginalsTime) {
