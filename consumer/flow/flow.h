@@ -130,6 +130,8 @@ class Flow : private RecordLocks::User {
   }
   // The record, or how many, that the handler fails for while the circuit is closed. May be empty.
   [[nodiscard]] const std::string& Failing() const { return failing_; }
+  // Which records the output refuses for a rule between rows, and tries again; may be empty.
+  [[nodiscard]] const std::string& WrittenAgain() const { return written_again_; }
   // Every record in flight, in no particular order.
   template <typename Visit>
   void ForEachRecord(Visit visit) const {
@@ -234,7 +236,8 @@ class Flow : private RecordLocks::User {
   void OnNoOutput(InFlight& record, Now now);
   void ReportMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes);
   void WriteAgain(InFlight& record, Now now);
-  bool WriteAgainLater(InFlight& record, Now now);
+  bool WriteAgainLater(InFlight& record, const std::string& why, Now now);
+  void TellRefusal(InFlight& record, const std::string& why, Now now);
   void OnSkipped(InFlight& record, DedupeSource source, Now now);
   void Skip(InFlight& record, DedupeSource source, Now now, bool conflict = false);
   // It remembers what is done: no DONE mark is sent, and leases are left behind.
@@ -284,6 +287,7 @@ class Flow : private RecordLocks::User {
   void LookForProbes(Now now);
   void NameProbes(const std::vector<const InFlight*>& probes);
   void LookForFailing();
+  void LookForWrittenAgain();
   [[nodiscard]] bool MayTakeEffect() const;
 
   const FlowOptions options_;  // but for what tuning_ has
@@ -328,12 +332,14 @@ class Flow : private RecordLocks::User {
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once
   Instant next_row_lost_note_;
+  Instant next_refusal_note_;
   Instant withheld_again_at_ = Instant::max();
   int withheld_tried_ = 0;  // again, since something took effect
   std::size_t given_back_ = 0;
   std::string stalled_;
   std::string refused_;
   std::string failing_;
+  std::string written_again_;
 };
 
 }  // namespace fencepost::consumer

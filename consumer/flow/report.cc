@@ -44,6 +44,7 @@ void Flow::Report(Now now) {
   LookForRefusal(now);
   LookForProbes(now);
   LookForFailing();
+  LookForWrittenAgain();
   for (const auto& [index, partition] : partitions_) {
     LookForStall(*partition, now);
     gap += partition->watermark - partition->committed;
@@ -174,6 +175,28 @@ void Flow::LookForFailing() {
                   count == 1 ? "only" : fmt::format("{} records fail; longest", count),
                   SourceText(*most->where, most->record.offset) + (count == 1 ? " fails" : ""),
                   most->failing.why, most->failing.failures);
+}
+
+// What it breaks is a rule between rows, which another record may mend.
+void Flow::LookForWrittenAgain() {
+  written_again_.clear();
+  std::size_t count = 0;
+  const InFlight* most = nullptr;
+  for (const InFlight& in : pool_) {
+    const bool again = in.refusals > 0 && !in.refused_why.empty() && in.letter == nullptr &&
+                       (InLeasedPrefix(in.stage()) || WaitsForPrefix(in.stage())) &&
+                       in.stage() != Stage::kFinished;
+    if (!again) continue;
+    ++count;
+    if (most == nullptr || in.refusals > most->refusals) most = &in;
+  }
+  if (most == nullptr) return;
+  written_again_ = fmt::format(
+      "{} {}: {}; refused {} time{}, and written again for a minute at most, since another record "
+      "may make room",
+      count == 1 ? "only" : fmt::format("the rows of {} records are refused; longest", count),
+      SourceText(*most->where, most->record.offset) + (count == 1 ? " is refused" : ""),
+      most->refused_why, most->refusals, most->refusals == 1 ? "" : "s");
 }
 
 // Some record that is here may still show that not all are bad.

@@ -21,6 +21,7 @@ namespace {
 // database may be away meanwhile.
 constexpr std::chrono::minutes kMostRefused{1};
 constexpr int kLeastRefusals = 5;
+constexpr std::chrono::seconds kBetweenRefusals{10};  // that are told
 
 std::string_view RefusalClass(DeadLetterReason reason) {
   switch (reason) {
@@ -205,7 +206,7 @@ void Flow::WriteAgain(InFlight& in, Now now) {
 // What it breaks may be mended by a record of another key, which comes later or is refused as well.
 // It keeps its place in its chain, and is written again after waits like those of the handler. In a
 // chain of several keys that record would wait behind it, and so would all others.
-bool Flow::WriteAgainLater(InFlight& in, Now now) {
+bool Flow::WriteAgainLater(InFlight& in, const std::string& why, Now now) {
   const RetryOptions& retry = tuning_.retry;
   const bool of_one_key = in.chain == nullptr || options_.order == Order::kKey;
   if (!of_one_key || in.letter != nullptr) return false;
@@ -213,7 +214,7 @@ bool Flow::WriteAgainLater(InFlight& in, Now now) {
   const Nanos most = std::min<Nanos>(retry.give_up_after, kMostRefused);
   const int least = most > Nanos(0) ? kLeastRefusals : 0;
   if (now.boot - in.refused_since >= most && in.refusals >= least) return false;
-  ++in.refusals;
+  TellRefusal(in, why, now);
   observer_->OnRetry(RetryStage::kOutput);
   if (in.assignment->revoking) locks_.GiveBackFrom(in, now);  // the next owner tries again
   if (in.assignment->revoking || !KeepsItsTurn(in, now)) return true;
@@ -222,6 +223,22 @@ bool Flow::WriteAgainLater(InFlight& in, Now now) {
   locks_.SetPhase(in, Phase::kWaiting);
   timers_.push(EntryOf(in, now.boot + RetryBackoff(retry, in.refusals, random_())));
   return true;
+}
+
+// In the log the first refusal of a record, of many records one every ten seconds; for `explain` in
+// the metadata of the group's offset, where what its handler calls have come to stays.
+void Flow::TellRefusal(InFlight& in, const std::string& why, Now now) {
+  const bool first = in.refusals++ == 0;
+  in.refused_why = why;
+  in.assignment->OnFailed({.offset = in.record.offset,
+                           .attempts = in.failing.failures == 0 ? 0 : in.attempts,
+                           .alone = std::chrono::duration_cast<Millis>(in.failing.alone),
+                           .last = std::chrono::duration_cast<Millis>(now.wall.time_since_epoch()),
+                           .why = kRefusedForOthers});
+  if (!first || now.boot < next_refusal_note_) return;
+  next_refusal_note_ = now.boot + kBetweenRefusals;
+  Note(locking::Severity::kWarn, "row_refused",
+       why + "; it is written again, since another record may make room for it", in);
 }
 
 void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, Now now) {
@@ -242,7 +259,7 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
     case WriteResult::kIdConflict:
       return OnConflict(in, outcome.detail, outcome.shown, now);
     case WriteResult::kBadRecord:
-      if (outcome.may_pass && WriteAgainLater(in, now)) return;
+      if (outcome.may_pass && WriteAgainLater(in, outcome.shown, now)) return;
       return DeadLetterOrStop(in,
                               {.reason = outcome.reason,
                                .error_class = std::string(RefusalClass(outcome.reason)),

@@ -14,7 +14,7 @@ constexpr std::array<ReasonCode, 3> kKafkaCodes{
     ReasonCode::kKafkaConnecting, ReasonCode::kKafkaJoining, ReasonCode::kKafkaRebalancing};
 
 // The sentences without the detail, which follows them.
-constexpr std::array<std::pair<ReasonCode, std::string_view>, 25> kPrefixes{
+constexpr std::array<std::pair<ReasonCode, std::string_view>, 26> kPrefixes{
     {{ReasonCode::kStarting, "starting"},
      {ReasonCode::kStopping, "stopping: "},
      {ReasonCode::kDraining, "draining"},
@@ -39,6 +39,7 @@ constexpr std::array<std::pair<ReasonCode, std::string_view>, 25> kPrefixes{
       "records are processed without a lock, by the ledger alone (lock.on_unavailable: proceed): "},
      {ReasonCode::kStalled, "stalled: "},
      {ReasonCode::kHandlerRemark, "handler: "},
+     {ReasonCode::kOutputRemark, "output: "},
      {ReasonCode::kDeadLettersRemark, "dead letters: "},
      {ReasonCode::kKafkaRemark, "kafka: "}}};
 static_assert(std::ranges::is_sorted(kPrefixes) &&
@@ -96,6 +97,9 @@ std::vector<Reason> ReasonsOf(PipelineState state) {
     add(ReasonCode::kKafkaRemark, std::move(state.kafka.reason));
   }
   if (!state.failing.empty()) add(ReasonCode::kHandlerRemark, std::move(state.failing));
+  if (!state.written_again.empty()) {
+    add(ReasonCode::kOutputRemark, std::move(state.written_again));
+  }
   if (!state.stalled.empty()) add(ReasonCode::kStalled, std::move(state.stalled));
   std::ranges::stable_sort(reasons, {}, &Reason::code);
   return reasons;

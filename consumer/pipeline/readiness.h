@@ -39,6 +39,7 @@ enum class ReasonCode : std::uint8_t {
   kUnlocked,           // records go on without a lease; detail: why none can be acquired
   kStalled,            // detail: the oldest record, and what it waits for
   kHandlerRemark,      // it fails for a record, or for some; detail: for which, and how
+  kOutputRemark,       // it refuses some that may pass later; detail: which, and why
   kDeadLettersRemark,  // detail
   kKafkaRemark         // detail
 };
@@ -69,8 +70,9 @@ struct PipelineState {
   bool paused = false;         // it was told to take nothing new
   std::optional<Reason> lock;  // nothing: leases can be acquired
   PartState output;
-  std::string handler;  // how its service fails; empty: it does not
-  std::string failing;  // for which records it fails all the same; may be empty
+  std::string handler;        // how its service fails; empty: it does not
+  std::string failing;        // for which records it fails all the same; may be empty
+  std::string written_again;  // which records the output refuses, and may take yet; may be empty
   PartState dead_letters;
   PartState kafka;
   std::string refused;  // the sentence that says that every record is refused; may be empty

@@ -224,6 +224,7 @@ void WorkerCore::UpdateReadiness(Now now) {
                                          .output = output_,
                                          .handler = flow_.HandlerUnavailable(),
                                          .failing = flow_.Failing(),
+                                         .written_again = flow_.WrittenAgain(),
                                          .dead_letters = dead_letters_,
                                          .kafka = kafka_,
                                          .refused = flow_.Refused(),

@@ -99,6 +99,10 @@ Advice AdviceFor(ReasonCode code) {
       return {kWarn,
               "See why the handler fails for it: it is tried again until retry.give_up_after. "
               "Runbook FencepostRecordStuck."};
+    case kOutputRemark:
+      return {kWarn,
+              "See which row has the value, or which one is missing: it becomes a bad record "
+              "unless another record mends it. Runbook FencepostRecordStuck."};
     case kStalled:
       return {
           kWarn,

@@ -13,6 +13,7 @@
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/pure_handler.h"
 #include "consumer/decode/registry/registry_decoder.h"
+#include "consumer/flow/ports/retry.h"
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/log_identity/log_sample.h"
 #include "consumer/kafka/output/output_records.h"
@@ -199,7 +200,7 @@ class Gatherer {
       if (one.offset == position.offset) {
         facts_.failing = one;
       } else {
-        ++facts_.others_fail;
+        if (one.why != consumer::kRefusedForOthers) ++facts_.others_fail;
         if (one.offset == facts_.committed->value()) facts_.first_fails = one;
       }
     }

@@ -101,6 +101,11 @@ void Add(std::string& text, const std::string& sentence) {
   text += (text.empty() ? "" : " ") + sentence;
 }
 
+const char* WhereGivenUp(const Findings& f) {
+  return f.options.dead_letter ? "becomes a dead letter"
+                               : "ends the worker with exit code 1 (no dead_letter section)";
+}
+
 std::string WhenGivenUp(const Findings& f, const consumer::FailedRecord& failing) {
   consumer::RetryOptions retry = f.options.retry;
   retry.jitter = consumer::Jitter::kNone;  // the longest wait
@@ -108,9 +113,7 @@ std::string WhenGivenUp(const Findings& f, const consumer::FailedRecord& failing
   const WallTime last(failing.last);
   const std::string due = fmt::format("The next attempt is due by {}. ", MomentText(last + wait));
   if (failing.attempts == 0) return due + "It is tried again until the handler is reached.";
-  const char* const end = f.options.dead_letter
-                              ? "becomes a dead letter"
-                              : "ends the worker with exit code 1 (no dead_letter section)";
+  const char* const end = WhereGivenUp(f);
   if (consumer::MatchClass(retry.never, failing.why) != consumer::ClassMatch::kNone &&
       !MayRetry(f.options.handler, retry, {.error_class = failing.why, .text = ""})) {
     return due + fmt::format("retry.never names {}: by the same answer it {}.", failing.why, end);
@@ -124,6 +127,11 @@ std::string WhenGivenUp(const Findings& f, const consumer::FailedRecord& failing
                    MomentText(last + std::max(wait, retry.give_up_after - failing.alone)), end);
 }
 
+bool IsRefusedForOthers(const consumer::FailedRecord& failing) {
+  return failing.why == consumer::kRefusedForOthers;
+}
+
+// Behind "its handler" or "the handler of …".
 std::string FailuresText(const consumer::FailedRecord& failing) {
   const std::string last = MomentText(WallTime(failing.last));
   const std::string why = failing.why.empty() ? "see the log" : failing.why;
@@ -132,14 +140,31 @@ std::string FailuresText(const consumer::FailedRecord& failing) {
                      failing.attempts == 1 ? "" : "s", last, why);
 }
 
+std::string RefusalText(const std::string& whose, const consumer::FailedRecord& refused) {
+  return fmt::format(
+      "{} was refused by the output, last at {}: it breaks a unique or foreign key. Its worker's "
+      "/status, and its log at the event row_refused, name the table and the constraint.",
+      whose, MomentText(WallTime(refused.last)));
+}
+
 void AddFailures(const Findings& f, Verdict& verdict) {
   if (const auto& first = f.facts.first_fails) {
-    Add(verdict.happened,
-        fmt::format("The handler of the partition's first unfinished record, {}, {}",
-                    Position{f.facts.position->where, first->offset}.Text(), FailuresText(*first)));
+    const std::string which = fmt::format("the partition's first unfinished record, {}",
+                                          Position{f.facts.position->where, first->offset}.Text());
+    Add(verdict.happened, IsRefusedForOthers(*first)
+                              ? RefusalText("The row of " + which, *first)
+                              : fmt::format("The handler of {}, {}", which, FailuresText(*first)));
   }
   if (!f.facts.failing) return;
   const consumer::FailedRecord& failing = *f.facts.failing;
+  if (IsRefusedForOthers(failing)) {
+    Add(verdict.happened, RefusalText("Its row", failing));
+    Add(verdict.next,
+        fmt::format("It is written again for a minute at most, since another record may mend that: "
+                    "then it {}.",
+                    WhereGivenUp(f)));
+    return;
+  }
   Add(verdict.happened, "Its handler " + FailuresText(failing));
   Add(verdict.next,
       f.facts.unavailable

@@ -11,6 +11,9 @@
 
 namespace fencepost::consumer {
 
+// FailedRecord::why of one whose row the output refuses for a rule between rows.
+inline constexpr const char* kRefusedForOthers = "output.constraint";
+
 // How `never` names the failure. By 4xx it names no answer about the caller: no record is at fault.
 inline ClassMatch NamedNever(const RetryOptions& retry, const std::string& error_class) {
   const ClassMatch match = MatchClass(retry.never, error_class);

@@ -51,6 +51,7 @@ struct InFlight {
   HandlerCircuit::Failing failing;  // handler calls that failed
   int refusals = 0;                 // by the output, for WriteOutcome::may_pass
   Instant refused_since;            // the first of them
+  std::string refused_why;          // the last one, without anything of the record
   std::uint64_t call = 0;           // the handler call that has not been answered yet
   std::uint64_t slot = 0;           // its place in Assignment::slots
   std::uint64_t bytes = 0;          // as counted against max_in_flight_bytes

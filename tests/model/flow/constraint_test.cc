@@ -1,11 +1,17 @@
 // A record that a constraint between rows refuses (WriteOutcome::may_pass): what another record
 // gives up may be what it takes.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/model/flow/flow_bench.h"
 
 namespace fencepost::consumer {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::StartsWith;
 
 FlowOptions ToATable() {
   FlowOptions options = FlowBench::Options(Order::kKey);
@@ -47,6 +53,45 @@ TEST_F(Constraint, ThatAnotherKeyMendsMakesNoDeadLetterAndTheKeyKeepsItsOrder) {
   worker.WriteAll();
   EXPECT_EQ(worker.Watermark(0), 3);
   EXPECT_EQ(worker.Letters(), "");
+}
+
+TEST_F(Constraint, IsToldFromTheFirstRefusalOnUntilItIsMended) {
+  worker.Deliver(0, {"b@b", "c@c"});
+  ASSERT_EQ(worker.Writes(), "b c");
+  worker.Answer({Refused(), Refused()});
+  EXPECT_THAT(
+      worker.told.notes,
+      ElementsAre("row_refused: t/0/0: duplicate; it is written again, since another record may "
+                  "make room for it"))
+      << "of several records one";
+  const char* const end =
+      ", and written again for a minute at most, since another record may make room";
+  worker.Wait(Millis(1000));
+  EXPECT_EQ(worker.flow.WrittenAgain(),
+            std::string("the rows of 2 records are refused; longest t/0/0: duplicate; refused 1 "
+                        "time") +
+                end);
+  ASSERT_EQ(worker.Writes(), "b c");
+  worker.Answer({Refused(), kTaken});
+  EXPECT_EQ(worker.told.notes.size(), 1u);
+  std::vector<FailedRecord> handed_on;
+  for (int i = 0; i < 2000 && handed_on.size() != 1; ++i) {
+    worker.Wait(Millis(10));
+    if (!worker.Writes().empty()) worker.Answer({Refused()});
+    for (const PartitionOffset& offset : worker.TakeCommits()) {
+      handed_on = offset.failed;
+      worker.Committed({offset});
+    }
+  }
+  EXPECT_THAT(handed_on,
+              ElementsAre(AllOf(Field(&FailedRecord::offset, 0), Field(&FailedRecord::attempts, 0),
+                                Field(&FailedRecord::why, kRefusedForOthers))));
+  worker.Wait(Millis(1000));
+  EXPECT_THAT(worker.flow.WrittenAgain(), StartsWith("only t/0/0 is refused: duplicate; refused "));
+  for (int i = 0; i < 1000 && worker.Writes().empty(); ++i) worker.Wait(Millis(10));
+  worker.WriteAll();
+  worker.Wait(Millis(1000));
+  EXPECT_EQ(worker.flow.WrittenAgain(), "");
 }
 
 TEST_F(Constraint, ThatNobodyMendsMakesADeadLetterAfterAMinute) {

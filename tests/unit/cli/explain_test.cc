@@ -6,6 +6,7 @@
 
 #include "consumer/cli/explain/explain_words.h"
 #include "consumer/cli/shared/moments.h"
+#include "consumer/flow/ports/retry.h"
 #include "tests/unit/cli/letters.h"
 
 namespace fencepost::cli {
@@ -157,6 +158,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
     return facts;
   };
   const auto unavailable = [](Facts& f) { f.unavailable = true; };
+  const auto refused = [](Facts& f) { f.failing->why = consumer::kRefusedForOthers; };
   const auto makes = [](bool rows) {
     return [rows](Facts& f) {
       f.options.handler.kind = consumer::JqHandlerOptions{"."};
@@ -236,6 +238,18 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
                [](Facts& f) { f.options.retry.never = {"403"}; }),
        "waiting", "", "retry.never names 403: by the same answer it becomes a dead letter."},
       {Changed(failing(Plain()), answers("500")), "waiting", "", "it is given up after 5 attempts"},
+      {Changed(failing(Plain()), refused), "waiting",
+       "Its row was refused by the output, last at 2026-11-03T09:59:30.000Z: it breaks a unique or "
+       "foreign key. Its worker's /status, and its log at the event row_refused, name the table "
+       "and the constraint.",
+       "It is written again for a minute at most, since another record may mend that: then it "
+       "becomes a dead letter."},
+      {Changed(Changed(WithNodes({held(), held(), held()}, 1040), first_fails),
+               [](Facts& f) { f.first_fails->why = consumer::kRefusedForOthers; }),
+       "in_progress",
+       "The row of the partition's first unfinished record, orders/3/1040, was refused by the "
+       "output, last at 2026-11-03T09:59:30.000Z",
+       ""},
       {Changed(failing(Plain()), [](Facts& f) { f.failing->attempts = 0; }), "waiting",
        "was not reached", "It is tried again until the handler is reached."},
       {failing(WithNodes({held(), held(), held()})), "in_progress",

@@ -50,10 +50,11 @@ TEST(Readiness, IsNotEndedByRemarks) {
   PipelineState state = Well();
   state.stalled = "orders/0/17: handling for 312 s";
   state.failing = "only orders/0/17 fails: 500, 87 attempts";
+  state.written_again = "only orders/0/17 is refused: a duplicate";
   state.dead_letters.reason = "the last one was tried twice";
   state.kafka.reason = "one broker is away";
   const auto reasons = ReasonsOf(state);
-  EXPECT_EQ(reasons.size(), 4U);
+  EXPECT_EQ(reasons.size(), 5U);
   EXPECT_TRUE(std::ranges::all_of(reasons, IsRemark));
   EXPECT_EQ(WhyNotReady(reasons), "");
 }
