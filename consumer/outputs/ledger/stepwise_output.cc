@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "consumer/outputs/ledger/ledger.h"
 #include "locking/base/planted.h"
 
@@ -13,6 +15,7 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr std::size_t kCarefulFor = 100;
+constexpr std::size_t kMostTried = 1000;  // rows, one by one
 
 }  // namespace
 
@@ -119,6 +122,7 @@ StepwiseOutput::Answer<void> StepwiseOutput::WriteEffects(const Records& fresh) 
   Answer<void> done;
   for (std::size_t table = 0; table < rows_.tables() && done; ++table) {
     done = WriteTable(table, fresh, careful);
+    if (done && table == 0 && Planted("first_effect_stays")) done = Execute("SAVEPOINT fencepost");
   }
   return done;
 }
@@ -167,7 +171,8 @@ StepwiseOutput::Answer<void> StepwiseOutput::WriteAlone(const Row& row) {
 StepwiseOutput::Answer<void> StepwiseOutput::Carry(Change change, const Rows& rows) {
   auto unchanged = ChangeRows(change, rows);
   if (!unchanged) {
-    if (unchanged.error().failure == WriteFailure::kRefused) TellRefused(rows, unchanged.error());
+    if (unchanged.error().failure == WriteFailure::kRefused)
+      TellRefused(change, rows, unchanged.error());
     return tl::unexpected(std::move(unchanged.error()));
   }
   const TableRows table = rows_.of(rows.front().table);
@@ -189,14 +194,32 @@ StepwiseOutput::Answer<void> StepwiseOutput::Carry(Change change, const Rows& ro
   return {};
 }
 
-void StepwiseOutput::TellRefused(const Rows& rows, OutputError& error) {
+std::optional<StepwiseOutput::Row> StepwiseOutput::FindRefused(Change change, const Rows& rows,
+                                                               OutputError& error) {
+  if (rows.size() > kMostTried) return std::nullopt;
+  for (const Row& row : rows) {
+    auto written = ChangeRows(change, {row});
+    if (written) continue;
+    if (written.error().failure != WriteFailure::kRefused) return std::nullopt;
+    error = std::move(written.error());
+    return row;
+  }
+  return std::nullopt;
+}
+
+void StepwiseOutput::TellRefused(Change change, const Rows& rows, OutputError& error) {
   const TableRows table = rows_.of(rows.front().table);
-  const Rows refused = rows.size() == 1 ? rows : RefusedOf(rows);
+  Rows refused = rows.size() == 1 ? rows : RefusedOf(rows);
+  if (refused.empty() && rows_.size() == 1) {
+    if (const auto row = FindRefused(change, rows, error)) refused = {*row};
+  }
   named_.clear();
   for (const Row& row : refused) named_.push_back(rows_.place(row.record));
-  const std::string where = refused.size() == 1
-                                ? table.Where(refused.front().record, refused.front().row)
-                                : table.Where();
+  const std::string where =
+      refused.size() == 1 ? table.Where(refused.front().record, refused.front().row)
+      : rows_.size() == 1
+          ? fmt::format("{}one of its {} rows: ", table.Where(), table.rows(rows.front().record))
+          : table.Where();
   for (std::string* text : {&error.error.what, &error.detail}) {
     if (!text->starts_with(where)) text->insert(0, where);
   }

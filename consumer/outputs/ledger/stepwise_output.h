@@ -55,7 +55,8 @@ class StepwiseOutput : public LedgerOutput {
   virtual Answer<bool> FindsRow(const Row& row) = 0;
   // Those of them, at least one, for which the table has a higher fence.
   virtual Answer<Rows> FindNewer(const Rows& rows) = 0;
-  // Those of the rows of a statement that was refused which the database names.
+  // Those of the rows of a statement that was refused which the database names. The transaction
+  // goes on, without that statement.
   virtual Rows RefusedOf(const Rows& rows) = 0;
   // Of these records, table by table, in their order: rows that follow each other are inserted
   // together. Notes in lost_ those that lost to a higher fence.
@@ -80,7 +81,9 @@ class StepwiseOutput : public LedgerOutput {
   Answer<void> WriteAlone(const Row& row);
   Answer<void> Carry(Change change, const Rows& rows);
   // Notes in named_ which records the database names, and in the error the effect.
-  void TellRefused(const Rows& rows, OutputError& error);
+  void TellRefused(Change change, const Rows& rows, OutputError& error);
+  // Writes them one by one, until one is refused, whose error it takes; nullopt: none is.
+  std::optional<Row> FindRefused(Change change, const Rows& rows, OutputError& error);
   // All of rows_ is one statement that is undone where it fails.
   [[nodiscard]] bool IsUndoneAlone() const;
   [[nodiscard]] std::size_t BytesOf(const Row& row) const;

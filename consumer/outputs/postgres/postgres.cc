@@ -25,8 +25,12 @@ void PostgresOutput::NameEffect(OutputError& error, std::size_t step, const Tabl
   const std::size_t place = terms_.by_position || !several() ? step : step - 1;
   if (error.failure != WriteFailure::kRefused || place >= written.size()) return;
   const TableRows rows = rows_.of(written[place]);
-  const bool one = rows_.size() == 1 && rows.rows(0) == 1;
-  const std::string where = one ? rows.Where(0, 0) : rows.Where();
+  std::string where = rows.Where();
+  if (rows_.size() == 1) {
+    // What a type refuses is told by Explain.
+    const auto values = QuotedByConstraint(error);
+    if (values || rows.rows(0) == 1) where = rows.WhereQuoted(0, values.value_or(""));
+  }
   for (std::string* text : {&error.error.what, &error.detail}) text->insert(0, where);
   error.table = written[place];
 }

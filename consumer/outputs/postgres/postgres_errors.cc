@@ -215,6 +215,13 @@ bool IsOfLedger(const PgFailure& failure) {
          failure.text.find("fencepost: the ledger took") != std::string::npos;
 }
 
+std::optional<std::string_view> QuotedByConstraint(const OutputError& refusal) {
+  if (!refusal.kind.starts_with("23") || refusal.kind.ends_with(' ')) return std::nullopt;
+  const std::string_view text = refusal.detail;
+  const auto names = text.find("=(");
+  return names == std::string_view::npos ? text : text.substr(names + 1);
+}
+
 bool Quotes(const OutputError& refusal, std::string_view cell) {
   return refusal.detail.find(fmt::format("\"{}\"", cell)) != std::string::npos;
 }

@@ -282,7 +282,7 @@ void BatchRows::Select(const std::vector<std::size_t>& places) {
   Sort();
 }
 
-std::vector<std::size_t> BatchRows::Quoted(std::string_view text) const {
+std::size_t BatchRows::Quoted(const Table& table, const Row& row, std::string_view text) const {
   const auto quotes = [text](std::string_view cell) {
     if (cell.empty()) return false;
     for (auto at = text.find(cell); at != std::string_view::npos; at = text.find(cell, at + 1)) {
@@ -295,18 +295,20 @@ std::vector<std::size_t> BatchRows::Quoted(std::string_view text) const {
     }
     return false;
   };
+  const auto cells = std::span(cells_).subspan(row.first_cell, table.effect->shape.columns.size());
+  return static_cast<std::size_t>(std::ranges::count_if(
+      cells, [&](const Span& cell) { return !cell.null && quotes(View(cell)); }));
+}
+
+std::vector<std::size_t> BatchRows::Quoted(std::string_view text) const {
   std::vector<std::size_t> found;
   std::size_t most = 1;
   for (const Entry& record : records_) {
     std::size_t count = 0;
     for (std::size_t table = 0; table < tables_.size(); ++table) {
       const auto [first_row, rows] = extents_[record.extents + table];
-      const std::size_t columns = tables_[table].effect->shape.columns.size();
       for (std::size_t row = 0; row < rows; ++row) {
-        const std::size_t begin = tables_[table].rows[first_row + row].first_cell;
-        for (std::size_t cell = begin; cell < begin + columns; ++cell) {
-          count += !cells_[cell].null && quotes(View(cells_[cell])) ? 1 : 0;
-        }
+        count += Quoted(tables_[table], tables_[table].rows[first_row + row], text);
       }
     }
     if (count < most) continue;
@@ -334,6 +336,21 @@ std::optional<std::string_view> TableRows::cell(std::size_t record, std::size_t 
   const BatchRows::Span& span = batch_->cells_[at(record, row).first_cell + column];
   if (span.null) return std::nullopt;
   return batch_->View(span);
+}
+
+std::string TableRows::WhereQuoted(std::size_t record, std::string_view text) const {
+  if (rows(record) == 1) return Where(record, 0);
+  std::size_t most = 0, named = 0, alike = 0;
+  for (std::size_t row = 0; row < rows(record); ++row) {
+    const std::size_t count = batch_->Quoted(*table_, at(record, row), text);
+    if (count > most) alike = 0;
+    if (count < std::max<std::size_t>(most, 1)) continue;
+    most = count;
+    named = row;
+    ++alike;
+  }
+  if (alike == 1 && at(record, named).element) return Where(record, named);
+  return fmt::format("{}one of its {} rows: ", Where(), rows(record));
 }
 
 bool TableRows::any() const {

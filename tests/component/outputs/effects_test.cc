@@ -211,6 +211,42 @@ TEST_P(EffectsTest, NameTheColumnAndTheElementThatTheTableDoesNotTake) {
   EXPECT_EQ(Orders(), "bb|2");
 }
 
+TEST_P(EffectsTest, ThatBreakAUniqueKeyNameTheElement) {
+  store_->Exec("CREATE UNIQUE INDEX skus ON order_lines (order_id, sku)");
+  const auto output = Open(OrderEffects());
+  const Batch first{At(0, Value("a", R"({"sku":"x"})"))};
+  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
+  struct Row {
+    const char* lines;
+    const char* in_postgres;
+    const char* in_others;
+  };
+  const Row rows[] = {
+      {R"({"sku":"w"},{"sku":"x"},{"sku":"y"})", "element 1: ", "element 1: "},
+      {R"({"sku":"x"})", "element 0: ", "element 0: "},
+      // PostgreSQL says of which key, and two have it.
+      {R"({"sku":"w"},{"sku":"v"},{"sku":"w"})", "one of its 3 rows: ", "element 2: "},
+  };
+  Offset offset = 1;
+  for (const auto& [lines, in_postgres, in_others] : rows) {
+    const std::string said =
+        std::string("effect 2 (order_lines): ") + (IsPostgres() ? in_postgres : in_others);
+    for (const bool alone : {true, false}) {
+      Batch batch{At(offset++, Value("a", lines))};
+      const std::string other = "o" + std::to_string(offset);
+      if (!alone) batch.Add(At(offset++, Value(other, R"({"sku":"x"},{"sku":"y"})")));
+      const auto written = WriteAll(*output, batch);
+      ASSERT_TRUE(written) << written.error().error.Line();
+      EXPECT_EQ((*written)[0].result, kBadRecord);
+      EXPECT_TRUE((*written)[0].may_pass);
+      EXPECT_THAT((*written)[0].shown, StartsWith(said)) << lines;
+      EXPECT_THAT((*written)[0].detail, StartsWith(said)) << lines;
+    }
+  }
+  EXPECT_EQ(store_->Exec("SELECT no, sku FROM order_lines WHERE order_id = 'a'"), "0|x")
+      << "what was tried row by row is gone";
+}
+
 // Written effect by effect, each of these would leave another table than record by record.
 TEST_P(EffectsTest, KeepTheOrderOfAKeyAcrossTables) {
   Effect orders =
