@@ -161,7 +161,7 @@ class Ledger {
     const bool refused = std::ranges::any_of(items, [&](const LedgerItem& item) {
       const Row* const row = Find(item.id);
       const bool fresh = row == nullptr || row->token == locking::Token();
-      return item.makes_rows && fresh && (item.refused || mood == Mood::kRefusesAll);
+      return item.makes_rows && fresh && (item.refused > 0 || mood == Mood::kRefusesAll);
     });
     const bool waits = std::ranges::any_of(
         items, [&](const LedgerItem& item) { return sent_.count(item.id) > 1; });

@@ -21,7 +21,8 @@ struct LedgerItem {
   std::string source;
   locking::Token token;
   locking::ContentCrc crc = 0;
-  bool refused = false;    // the table does not take such a row
+  // The table of this effect, counted from 1, does not take such a row; 0: each takes it.
+  std::size_t refused = 0;
   bool makes_rows = true;  // else nothing is written for it
   bool letter = false;     // … for it is a dead letter
   std::uint64_t chain = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -88,7 +89,7 @@ OutputItem ItemOf(const World& world, const consumer::BatchRows& rows, std::size
   const bool any = rows.rows(record) > 0;
   FENCEPOST_CHECK(rows.of(0).rows(record) == rows.of(1).rows(record), "one effect of two");
   std::string source = consumer::SourceText(*item.where, item.record->offset);
-  const bool refused = world.Refuses(source);
+  const std::size_t refused = world.Refuses(source);
   const bool letter = item.dead_letter != nullptr;
   return {{.id = std::string(item.record_id),
            .source = std::move(source),
@@ -249,27 +250,48 @@ SimOutput::Answer<void> SimOutput::ForgetLetters(const consumer::PositionKey& ke
   return {};
 }
 
+// With the rows of the ledger, which a record has however many rows it makes.
 SimOutput::Answer<void> SimOutput::WriteEffects(const Records& fresh) {
   using enum consumer::WriteFailure;
   const Mood mood = terms_of_search_.mood;
   if (mood == Mood::kLocked) return Failed(kLocked);
   if (mood == Mood::kSlow && fresh.size() > 2) return Failed(kTooSlow);
-  bool refused = false, waits = false;
+  waits_ = false;
   for (const std::size_t record : fresh) {
-    OutputItem item = ItemOf(world_, rows_, record);
-    const bool behind = std::ranges::any_of(staged_.records, [&](const OutputItem& before) {
-      return before.row.makes_rows && before.row.key == item.row.key &&
-             before.row.fence > item.row.fence;
-    });
-    if (item.row.makes_rows && (behind || world_.ledger.HasNewer(item.row))) {
-      lost_.push_back(rows_.index(record));
-    }
-    refused |= item.row.makes_rows && (item.row.refused || mood == Mood::kRefusesAll);
-    waits |= world_.ledger.Sent(item.row.id);
-    staged_.records.push_back(std::move(item));
+    staged_.records.push_back(ItemOf(world_, rows_, record));
+    waits_ |= world_.ledger.Sent(staged_.records.back().row.id);
   }
-  if (refused) return Failed(waits ? kLocked : kRefused);
-  return {};
+  return StepwiseOutput::WriteEffects(fresh);
+}
+
+SimOutput::Answer<std::size_t> SimOutput::ChangeRows(Change, const Rows& rows) {
+  using enum consumer::WriteFailure;
+  FENCEPOST_CHECK(rows.size() == 1, "a statement of several rows");
+  const std::size_t effect = rows.front().table;
+  LedgerItem item = ItemOf(world_, rows_, rows.front().record).row;
+  const bool all = effect == 0 && terms_of_search_.mood == Mood::kRefusesAll;
+  if (all || item.refused == effect + 1) {
+    world_.Count(fmt::format("refused by effect {}", effect + 1));
+    return Failed(waits_ ? kLocked : kRefused);
+  }
+  const bool newer = effect == 0 && FindsNewer(item);
+  staged_.rows.at(effect).push_back(std::move(item));
+  return std::size_t{newer ? 1U : 0U};
+}
+
+SimOutput::Answer<SimOutput::Rows> SimOutput::FindNewer(const Rows& rows) {
+  Rows newer;
+  std::ranges::copy_if(rows, std::back_inserter(newer), [this](const Row& row) {
+    return FindsNewer(ItemOf(world_, rows_, row.record).row);
+  });
+  return newer;
+}
+
+bool SimOutput::FindsNewer(const LedgerItem& item) const {
+  return world_.ledger.HasNewer(item) ||
+         std::ranges::any_of(staged_.rows.front(), [&](const LedgerItem& before) {
+           return before.key == item.key && before.fence > item.fence;
+         });
 }
 
 SimOutput::Answer<void> SimOutput::Commit() {
@@ -303,6 +325,13 @@ void SimOutput::Happen(World& world, const Staged& staged, By by) {
   by.at = world.time.now();
   for (const auto& [key, row] : staged.positions) world.ledger.Store(key, row, by.at);
   for (const OutputItem& item : staged.records) {
+    for (std::size_t effect = 0; effect < kEffects && item.row.makes_rows; ++effect) {
+      const bool there =
+          std::ranges::count(staged.rows.at(effect), item.row.id, &LedgerItem::id) == 1;
+      if (!there)
+        world.Violate("17", fmt::format("{} is half there: not its row of effect {}", item.row.id,
+                                        effect + 1));
+    }
     by.epoch = item.epoch;
     const bool put = world.ledger.Put(item.row, by);
     if (item.row.makes_rows) {

@@ -4,6 +4,7 @@
 // transactions take their time, and are SimWriter's.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -30,6 +31,7 @@ struct OutputItem {
 OutputItem ItemOf(const World& world, const consumer::BatchRows& rows, std::size_t record);
 // Two effects: a row a key, which the newest change has, and a row for each record that has one.
 consumer::EffectShapes ShapesOfTables();
+constexpr std::size_t kEffects = 2;
 
 class SimOutput final : public consumer::StepwiseOutput {
  public:
@@ -93,11 +95,10 @@ class SimOutput final : public consumer::StepwiseOutput {
   Answer<void> ForgetLetters(const consumer::PositionKey& key,
                              const consumer::PositionRange& range) override;
   [[nodiscard]] std::string Time() const override { return ""; }
-  // A record is one row: there are no statements to choose.
   Answer<void> WriteEffects(const Records& fresh) override;
-  Answer<std::size_t> ChangeRows(Change, const Rows&) override { return 0; }
-  Answer<bool> FindsRow(const Row&) override { return false; }
-  Answer<Rows> FindNewer(const Rows&) override { return {}; }
+  Answer<std::size_t> ChangeRows(Change change, const Rows& rows) override;
+  Answer<bool> FindsRow(const Row&) override { return false; }  // no row leaves a column out
+  Answer<Rows> FindNewer(const Rows& rows) override;
   Rows RefusedOf(const Rows&) override { return {}; }
   Answer<void> VisitOldRows(std::chrono::seconds keep, const std::string& from, bool behind,
                             const std::function<bool(OldRow)>& visit) override;
@@ -107,14 +108,17 @@ class SimOutput final : public consumer::StepwiseOutput {
   // Of the transaction that is open.
   struct Staged {
     std::vector<OutputItem> records;
+    std::array<std::vector<LedgerItem>, kEffects> rows;  // by effect, of these records
     std::vector<std::pair<consumer::PositionKey, consumer::PositionRow>> positions;
   };
   static void Happen(World& world, const Staged& staged, By by);
+  [[nodiscard]] bool FindsNewer(const LedgerItem& item) const;
   void CommitLate();
 
   World& world_;
   Terms terms_of_search_;
   Staged staged_, saved_;  // saved: at the savepoint
+  bool waits_ = false;     // for another transaction that has ids of these records
 };
 
 }  // namespace fencepost::simulator

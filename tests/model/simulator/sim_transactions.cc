@@ -48,7 +48,8 @@ void SimTransactions::Attempt() {
                                        {.result = WriteResult::kNotWritten, .detail = {}});
     bool refused = false;
     for (std::size_t i = 0; i < items_.size(); ++i) {
-      if (items_[i].letter || items_[i].no_output || !world_.Refuses(items_[i].source)) continue;
+      if (items_[i].letter || items_[i].no_output || world_.Refuses(items_[i].source) == 0)
+        continue;
       outcomes[i] = {WriteResult::kBadRecord, "refused", consumer::DeadLetterReason::kOutput};
       refused = true;
     }

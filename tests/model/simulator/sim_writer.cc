@@ -264,9 +264,9 @@ std::vector<WriteOutcome> SimWriter::Append(const std::vector<Item>& items) {
     const bool behind = held.contains(item.row.chain);
     outcomes.push_back({.result = behind                 ? WriteResult::kNotWritten
                                   : !item.row.makes_rows ? WriteResult::kNoOutput
-                                  : item.row.refused     ? WriteResult::kBadRecord
+                                  : item.row.refused > 0 ? WriteResult::kBadRecord
                                                          : WriteResult::kCommitted});
-    if (!behind && item.row.makes_rows && item.row.refused && item.row.chain != 0)
+    if (!behind && item.row.makes_rows && item.row.refused > 0 && item.row.chain != 0)
       held.insert(item.row.chain);
   }
   return outcomes;

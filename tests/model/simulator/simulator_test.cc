@@ -67,6 +67,8 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "batches handed back",
                                     "changes lost to newer ones",
                                     "searches that found several",
+                                    "refused by effect 1",
+                                    "refused by effect 2",
                                     "searches unanswered",
                                     "names evicted",
                                     "sentinels evicted",

@@ -240,8 +240,9 @@ void World::DrawFate(Exchange& exchange) {
   exchange.breaks = random.Chance(600);
 }
 
-bool World::Refuses(const std::string& source) const {
-  return Share(plan.seed, source) < plan.refused;
+std::size_t World::Refuses(const std::string& source) const {
+  if (Share(plan.seed, source) >= plan.refused) return 0;
+  return Share(~plan.seed, source) < 500 ? 1 : 2;
 }
 
 bool World::MakesNoRow(std::string_view record_id, std::string_view value) const {

@@ -68,8 +68,8 @@ class World {
   Nanos NetDelay();
   Nanos HostDelay() { return random.Time(Nanos(0), microseconds(30)); }
   void DrawFate(Exchange& exchange);
-  // The output does not take this record.
-  [[nodiscard]] bool Refuses(const std::string& source) const;
+  // Which effect of this record the output does not take (LedgerItem::refused).
+  [[nodiscard]] std::size_t Refuses(const std::string& source) const;
   // The handler makes no row of this content.
   [[nodiscard]] bool MakesNoRow(std::string_view record_id, std::string_view value) const;
   // Whether a fault befalls this one, of a thousand so many.
