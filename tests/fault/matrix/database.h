@@ -58,6 +58,12 @@ class Database : public testing::SqlServer {
   using Seen = std::function<bool(const testing::TcpProxy::Passing&)>;
   [[nodiscard]] virtual Seen Commits(testing::TcpProxy::Way way) const = 0;
   virtual void EndSessions() {}  // of the workers
+  // Of the workers' sessions, those that wait for a lock of this table: as the server names each,
+  // with the worker's name behind the last slash; empty: it does not know it.
+  [[nodiscard]] virtual std::vector<std::string> WaitFor(const testing::EffectsTable& /*of*/,
+                                                         const std::string& /*table*/) const {
+    return {};
+  }
   // So many connections it lets the role have, and what it says to one more.
   [[nodiscard]] virtual int MostConnections() const { return 0; }
   [[nodiscard]] virtual bool IsFull(std::string_view) const { return false; }

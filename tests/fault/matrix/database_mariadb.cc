@@ -107,6 +107,16 @@ class Mariadb : public Database {
     };
   }
   void EndSessions() override { Exec(fmt::format("KILL USER {}", account()), "mysql"); }
+  [[nodiscard]] std::vector<std::string> WaitFor(const testing::EffectsTable& of,
+                                                 const std::string& table) const override {
+    const std::string waiting =
+        Value(fmt::format("SELECT count(*) FROM information_schema.processlist WHERE user = '{}'"
+                          " AND db = '{}' AND state LIKE 'Waiting for table%'"
+                          " AND info LIKE 'INSERT INTO %{}%'",
+                          worker(), of.Value("SELECT database()"), table),
+              "mysql");
+    return std::vector<std::string>(std::stoul(waiting));
+  }
   [[nodiscard]] int MostConnections() const override {
     return std::stoi(Value("SELECT @@max_connections", "mysql"));
   }

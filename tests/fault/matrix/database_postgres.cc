@@ -84,6 +84,17 @@ class Postgres : public Database {
                      worker()),
          "postgres");
   }
+  [[nodiscard]] std::vector<std::string> WaitFor(const testing::EffectsTable& of,
+                                                 const std::string& table) const override {
+    std::vector<std::string> names;
+    for (const auto& row : of.Exec(
+             fmt::format("SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)"
+                         " WHERE NOT granted AND relation = '{}'::regclass AND usename = '{}'",
+                         table, worker()))) {
+      names.push_back(row.front().value());
+    }
+    return names;
+  }
   [[nodiscard]] int MostConnections() const override {
     return std::stoi(Value(
         "SELECT sum(CASE name WHEN 'max_connections' THEN setting::int ELSE -setting::int END)"

@@ -1,5 +1,6 @@
 #include "tests/fault/matrix/phases.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "locking/redis/wire.h"
@@ -12,6 +13,7 @@ using testing::TcpProxy;
 
 namespace {
 
+constexpr const char* kSecond = "second_effects";
 constexpr int kOffsetCommit = 8;  // api keys of Kafka's protocol
 constexpr int kJoinGroup = 11;
 constexpr int kEndTransaction = 26;
@@ -51,6 +53,14 @@ struct PhaseWatch::State {
     server_port = server;
     node = at_node;
     return true;
+  }
+  // The last one, which goes on.
+  void Note(int client, int server) {
+    const std::lock_guard guard(mutex);
+    if (!armed) return;
+    seen = true;
+    client_port = client;
+    server_port = server;
   }
   bool Seen() {
     const std::lock_guard guard(mutex);
@@ -112,7 +122,14 @@ void PhaseWatch::WatchProxies() {
       if (!trial_.HasDatabase()) return watch_requests(kEndTransaction);
       // Between the two effects of a record; a writer of SQLite has no such place.
       if (trial_.database().kind() == Database::Kind::kSqlite || seed_ % 4 == 3) {
-        lock_ = std::make_unique<testing::TableLock>(trial_.table(), "second_effects");
+        lock_ = std::make_unique<testing::TableLock>(trial_.table(), kSecond);
+        trial_.database().proxy().Watch(
+            [state = state_, port = trial_.database().proxy().port()](const Passing& passing) {
+              const bool asked = passing.way == TcpProxy::Way::kToServer &&
+                                 Has(passing.bytes, "INSERT INTO") && Has(passing.bytes, kSecond);
+              if (asked) state->Note(passing.client_port, port);
+              return false;
+            });
         return;
       }
       // Half of the time it is done, and the worker does not know.
@@ -160,10 +177,17 @@ bool PhaseWatch::Identify() {
   return false;
 }
 
-// Who waits for the table.
+// Who waits for the table, in the words of the server. MariaDB knows no worker's name: there it is
+// who has sent the last INSERT, which waits. A file has no server: who holds locks cannot write.
 bool PhaseWatch::FindWriter() {
+  const bool file = trial_.database().kind() == Database::Kind::kSqlite;
+  const auto waiting = trial_.database().WaitFor(trial_.table(), kSecond);
+  if (!file && waiting.empty()) return false;
+  if (!file && waiting.front().empty()) return state_->Seen() && Identify();
   for (testing::WorkerProcess* worker : trial_.team().Running()) {
-    if (worker->Now("fencepost_locks_held") > 0) worker_ = worker;
+    const bool waits = std::ranges::any_of(
+        waiting, [&](const std::string& name) { return name.ends_with("/" + worker->name()); });
+    if (waits || (file && worker->Now("fencepost_locks_held") > 0)) worker_ = worker;
   }
   return worker_ != nullptr;
 }
