@@ -27,11 +27,13 @@ std::string Kinds() {
   return kinds;
 }
 
-// KIND and what it is for, a line each: the first line of its text.
+// KIND and what it is for, a line each: the first line of its text, but for a script's `#!`.
 std::string Meanings() {
   std::string lines = "Kinds:\n";
   for (const config::Example& example : config::Examples()) {
-    const std::string_view line = example.text.substr(0, example.text.find('\n'));
+    std::string_view line = example.text;
+    if (line.starts_with("#!")) line.remove_prefix(line.find('\n') + 1);
+    line = line.substr(0, line.find('\n'));
     const std::size_t words = line.find_first_not_of("# \"");
     lines += fmt::format("  {:<16} {}\n", example.name,
                          words == 0 ? "The smallest one: from Kafka to PostgreSQL."

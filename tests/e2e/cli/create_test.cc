@@ -78,6 +78,7 @@ TEST(Create, SaysWhatEachKindIsFor) {
               ::testing::AllOf(
                   ::testing::HasSubstr("\n  cdc              Change data capture with Debezium"),
                   ::testing::HasSubstr("\n  charge.py        Charges payments at a service."),
+                  ::testing::HasSubstr("\n  test_payments.py A test for payments.yaml"),
                   ::testing::HasSubstr("\n  orders           The smallest one")));
   EXPECT_THAT(help.output, ::testing::ContainsRegex(
                                "\n  orders-full      Orders with [^\n]+ to take pieces from.\n"));
