@@ -156,10 +156,12 @@ void Store::FindForeignNodes() {
     if (!node.Complete()) continue;
     const Sentinel& sentinel = *node.sentinel;
     if (sentinel.nodes != size()) {
-      SetProblem(i, true, "foreign_store",
-                 fmt::format("it belongs to a lock store of {} nodes, but {} are listed",
-                             sentinel.nodes, size()),
-                 "list all nodes of the store, and no others");
+      SetProblem(
+          i, true, "foreign_store",
+          fmt::format("it belongs to a lock store of {} node{}, but {} {} listed", sentinel.nodes,
+                      sentinel.nodes == 1 ? "" : "s", size(), size() == 1 ? "is" : "are"),
+          "list all nodes of the store, and no others; to change their number, stop all "
+          "workers and run `fencepost locks init FILE --force`");
     } else if (sentinel.store_id != store_id_) {
       SetProblem(
           i, true, "foreign_store",

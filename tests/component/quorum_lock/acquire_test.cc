@@ -197,6 +197,8 @@ TEST_F(NodesTest, SaysWhatIsWrongWithTheNodes) {
   auto ready = (*lock)->WaitReady(2s);
   ASSERT_FALSE(ready);
   EXPECT_EQ(ready.error().code, "foreign_store") << ready.error().Line();
+  EXPECT_EQ(ready.error().what, "it belongs to a lock store of 3 nodes, but 1 is listed");
+  EXPECT_THAT(ready.error().hint, ::testing::HasSubstr("`fencepost locks init FILE --force`"));
   EXPECT_EQ(ready.error().where, "lock node a (" + options.redis.nodes[0] + ")");
   const auto refused = (*lock)->Acquire("name");
   EXPECT_EQ(Code(refused), "no_quorum");
