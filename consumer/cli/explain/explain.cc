@@ -54,6 +54,7 @@ int Explain(const ExplainArguments& arguments) {
   } else {
     question.id = consumer::StoredId(arguments.id);
   }
+  question.file = InWords(arguments.pipeline);
   const auto facts = Gather(pipelines->front(), question);
   if (!facts) return ExitUsage(facts.error());
   Print(*facts, Judge(*facts), arguments.json);

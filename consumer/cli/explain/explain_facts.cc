@@ -130,6 +130,7 @@ class Gatherer {
   // Error: there is no such partition.
   tl::expected<Facts, Error> About(const Question& question) {
     facts_.position = question.position;
+    facts_.file = question.file;
     facts_.id = question.id;
     if (!facts_.position) {
       AskById();
@@ -440,7 +441,7 @@ tl::expected<Facts, Error> Gather(const PipelineOptions& options, const Question
     const bool dead = options.dead_letter && options.dead_letter->topic == topic;
     return tl::unexpected(
         WrongQuestion(fmt::format("pipeline {} does not read topic {}", options.name, topic),
-                      dead ? "it is its dead letter topic: fencepost dlq show"
+                      dead ? "it is its dead letter topic: fencepost dlq show " + question.file
                            : fmt::format("it reads {}", fmt::join(options.kafka.topics, ", "))));
   }
   return Gatherer(options).About(question);

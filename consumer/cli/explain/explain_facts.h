@@ -41,6 +41,7 @@ enum class PositionFrom : std::uint8_t { kQuestion, kId, kLedgerRow, kDeadLetter
 
 struct Facts {
   consumer::PipelineOptions options;  // as its file says
+  std::string file = "FILE";          // Question::file
   locking::WallTime now;
   std::optional<Position> position;  // nothing: asked by id, and no part knows where it is
   PositionFrom position_from = PositionFrom::kQuestion;
@@ -87,6 +88,8 @@ struct Facts {
 struct Question {
   std::optional<Position> position;  // or
   std::string id;                    // as stored
+  // The pipeline as commands take it: FILE, --with, --set.
+  std::string file = "FILE";
 };
 // Error: the question makes no sense for this pipeline (exit 2).
 tl::expected<Facts, Error> Gather(const consumer::PipelineOptions& options,

@@ -186,7 +186,8 @@ class Judgement {
            !IsOwnRow();
   }
   [[nodiscard]] std::string AsNewId() const {
-    const std::string replay = "fencepost dlq replay --as-new-id sends it back all the same";
+    const std::string replay = fmt::format(
+        "fencepost dlq replay {} --as-new-id sends it back all the same", f_.facts.file);
     if (by_position_ || f_.options.identity.accept_replay_ids) return replay + ", under a new id.";
     return replay +
            " only with kafka.accept_replay_ids: true; without it, as now, the replay has "
@@ -270,8 +271,9 @@ class Judgement {
         fmt::format("It is the replay of {}, which is still a dead letter: nothing was written "
                     "for it.",
                     Printable(f_.row->source)),
-        "Nothing unless you act: fencepost explain of that record says where its letter is, and "
-        "why."};
+        fmt::format("Nothing unless you act: fencepost explain {} of that record says where its "
+                    "letter is, and why.",
+                    f_.facts.file)};
   }
 
   [[nodiscard]] Verdict ByLetter() const {
@@ -289,20 +291,22 @@ class Judgement {
                 : "passes it once everything before it in the partition is finished");
     } else {
       verdict.next = fmt::format(
-          "Nothing unless you act. fencepost dlq replay FILE --topic {} --partition {} --offset {} "
+          "Nothing unless you act. fencepost dlq replay {} --topic {} --partition {} --offset {} "
           "tells whether it can be sent back, and does it with --execute.",
-          f_.letter->origin.where.topic, f_.letter->origin.where.partition,
+          f_.facts.file, f_.letter->origin.where.topic, f_.letter->origin.where.partition,
           f_.letter->origin.offset);
     }
     return verdict;
   }
 
   [[nodiscard]] Verdict LetterIsGone() const {
-    return {"dead_lettered",
-            fmt::format("It became a dead letter at {}: nothing was written for it. The letter is "
-                        "not in the topic any more.",
-                        f_.row->completed_at),
-            "Nothing. fencepost forget takes it back, so that it is processed again."};
+    return {
+        "dead_lettered",
+        fmt::format("It became a dead letter at {}: nothing was written for it. The letter is "
+                    "not in the topic any more.",
+                    f_.row->completed_at),
+        fmt::format("Nothing. fencepost forget {} takes it back, so that it is processed again.",
+                    f_.facts.file)};
   }
 
   [[nodiscard]] Verdict NoSuchRecord() const {

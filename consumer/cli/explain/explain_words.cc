@@ -104,7 +104,8 @@ std::vector<std::string> LetterLines(const Facts& facts) {
   }
   if (lines.empty()) lines.push_back("none in " + facts.options.dead_letter->topic);
   if (facts.letters_partly) {
-    lines.push_back("the topic was too long to be read to its end: fencepost dlq list --id …");
+    lines.push_back("the topic was too long to be read to its end: fencepost dlq list " +
+                    facts.file + " --id …");
   }
   return lines;
 }

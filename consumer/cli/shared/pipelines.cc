@@ -1,6 +1,7 @@
 #include "consumer/cli/shared/pipelines.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "config/schema/checks.h"
 #include "config/schema/schema.h"
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/record/position_id.h"
@@ -26,6 +28,33 @@ namespace {
 
 std::string StandardInput() {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+// As it was given; a value that is secret, or may hold one, is "…".
+std::string SettingInWords(const std::string& setting) {
+  const std::string_view path = std::string_view(setting).substr(0, setting.find('='));
+  const auto within = [](std::string_view inner, std::string_view outer) {
+    return inner == outer || (inner.starts_with(outer) && inner[outer.size()] == '.');
+  };
+  const bool secret = std::ranges::any_of(config::Schema(), [&](const config::Key& key) {
+    return key.secret && (within(key.path, path) || within(path, key.path));
+  });
+  if (secret) return fmt::format("{}=…", path);
+  const config::Key* const key = config::FindKey(path);
+  if (key == nullptr || path.size() == setting.size()) return setting;
+  return fmt::format("{}={}", path, config::Redacted(key->check, setting.substr(path.size() + 1)));
+}
+
+std::string ShellWord(const std::string& text) {
+  constexpr std::size_t kMostShown = 4000;
+  constexpr std::string_view kPlain = "%+,-./:=@_";
+  const bool plain = !text.empty() && std::ranges::all_of(text, [&](unsigned char c) {
+    return std::isalnum(c) != 0 || c >= 0x80 || kPlain.find(static_cast<char>(c)) < kPlain.size();
+  });
+  if (plain) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return Printable(word + "'", kMostShown);
 }
 
 // What was loaded is of no use: a finding, and no options.
@@ -72,6 +101,15 @@ CLI::Option* AddPipelineFiles(CLI::App& command, PipelineFiles& files, const std
 CLI::Option* AddPipelineFile(CLI::App& command, PipelineFiles& files, const std::string& help) {
   // The words behind it are the command's own.
   return AddPipelineFiles(command, files, help)->expected(1)->allow_extra_args(false);
+}
+
+std::string InWords(const PipelineFiles& pipeline) {
+  std::string words = ShellWord(pipeline.files.front());
+  for (const std::string& file : pipeline.beside.with) words += " --with " + ShellWord(file);
+  for (const std::string& setting : pipeline.beside.set) {
+    words += " --set " + ShellWord(SettingInWords(setting));
+  }
+  return words;
 }
 
 void AddBeside(CLI::App& command, config::Beside& beside) {

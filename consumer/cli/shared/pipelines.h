@@ -28,6 +28,8 @@ CLI::Option* AddPipelineFiles(CLI::App& command, PipelineFiles& files,
 // FILE, required, with --with and --set.
 CLI::Option* AddPipelineFile(CLI::App& command, PipelineFiles& files,
                              const std::string& help = "the pipeline file");
+// FILE with its --with and --set, to be copied into another command; no secret that --set gives.
+std::string InWords(const PipelineFiles& pipeline);
 // --with and --set alone.
 void AddBeside(CLI::App& command, config::Beside& beside);
 

@@ -296,7 +296,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
        "Nothing."},
       {Changed(Changed(WithRow("orders/1/5", 0xabc, 1043), by_position), unwritten),
        "dead_lettered", "It is the replay of orders/1/5, which is still a dead letter",
-       "fencepost explain of that record"},
+       "fencepost explain FILE of that record"},
       {WithRow("orders/1/5", 0xabc, 1043), "duplicate",
        "Another record with the same id and the same content took effect: orders/1/5",
        "it was skipped"},
@@ -368,6 +368,8 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       {WithLetter(1043), "dead_lettered",
        "It failed (404: HTTP 404 from the service) and was published to orders.dead/0/7",
        "fencepost dlq replay FILE --topic orders --partition 3 --offset 1042"},
+      {Changed(WithLetter(1043), [](Facts& f) { f.file = "a.yaml --with b.yaml"; }),
+       "dead_lettered", "It failed", "fencepost dlq replay a.yaml --with b.yaml --topic orders"},
       {WithLetter(1042), "dead_lettered", "404",
        "unless the worker ended between the publish and the commit. A worker that reads it again "
        "before that processes it again, so there may be a dead letter and an effect"},
