@@ -39,14 +39,6 @@ std::string LastName(const std::string& table) {
   return name ? name->back() : table;
 }
 
-// As a file would say it: in quotes where it needs them.
-std::string Written(const std::string& name) {
-  const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_';
-  });
-  return plain ? name : QuoteIdentifier(name);
-}
-
 // Of a statement its arguments are the row.
 void StandIn(std::size_t place, Effect& effect) {
   effect.table = Written(LastName(effect.table));
@@ -79,19 +71,23 @@ void AddTo(StandInTable& table, const Effect& effect) {
 
 }  // namespace
 
+std::string Written(const std::string& name) {
+  const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_';
+  });
+  return plain ? name : QuoteIdentifier(name);
+}
+
 SqliteOptions StandInFor(const OutputOptions& output) {
   SqliteOptions table;
-  bool one = false;
   const auto take = [&](const auto& options) {
     if constexpr (requires { options.effects; }) {
-      one = options.effects.empty();
       table.effects = EffectsOf(options);
       table.max_records = options.max_records;
     }
   };
   std::visit(take, output);
   for (std::size_t i = 0; i < table.effects.size(); ++i) StandIn(i + 1, table.effects[i]);
-  if (one && !table.effects.empty()) table.effects.front().table = "effects";
   return table;
 }
 

@@ -16,9 +16,11 @@ struct sqlite3;
 namespace fencepost::consumer {
 
 // Effects and max_records of an output with tables, each without the schema around its name; a
-// statement is a table of its arguments, $1 and so on. One effect has a table named "effects". It
-// has no path yet.
+// statement is a table of its arguments, $1 and so on, named "statement N". It has no path yet.
 SqliteOptions StandInFor(const OutputOptions& output);
+
+// As SQL and a file say it: in quotes where it needs them.
+std::string Written(const std::string& name);
 
 struct StandInTable {
   std::string name;

@@ -153,8 +153,9 @@ class Dev {
     const std::string of_file = OutputText(file_.output);
     if (const auto* table = std::get_if<consumer::SqliteOptions>(&dev_.options.output)) {
       if (arguments_.keep_output) return of_file;
-      return fmt::format("{}; in SQLite: sqlite3 {} 'SELECT * FROM {}'", of_file, table->path,
-                         consumer::TablesOf(*table).front().name);
+      const std::string name = consumer::TablesOf(*table).front().name;
+      return fmt::format("{}; in SQLite, while this runs: sqlite3 {} 'SELECT * FROM {}'", of_file,
+                         table->path, consumer::Written(name));
     }
     if (const auto* lines = std::get_if<consumer::FileOptions>(&dev_.options.output)) {
       return arguments_.keep_output ? of_file : fmt::format("{}: {}", of_file, lines->path);

@@ -66,12 +66,6 @@ void UseLockNode(LockSection& lock, const DevPlaces& places) {
   lock.redis = {.nodes = {places.lock_node}};
 }
 
-std::string LastName(std::string_view table) {
-  std::string name(table.substr(table.rfind('.') + 1));
-  std::erase_if(name, [](char c) { return c == '"' || c == '`'; });
-  return name;
-}
-
 bool HasStatement(const OutputOptions& output) {
   const auto* postgres = std::get_if<PostgresOptions>(&output);
   return postgres != nullptr && std::ranges::any_of(EffectsOf(*postgres), [](const Effect& effect) {
@@ -108,9 +102,6 @@ void UseOutput(OutputOptions& output, const DevPlaces& places, std::vector<std::
           "runs it");
     }
     SqliteOptions table = StandInFor(output);
-    const bool one = table.effects.size() == 1 && !HasStatement(output);
-    if (one && !table.effects.front().route)
-      table.effects.front().table = LastName(TargetOf(output));
     table.path = places.folder / "effects.db";
     output = std::move(table);
   }

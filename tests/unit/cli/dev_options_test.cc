@@ -106,7 +106,7 @@ TEST(DevOptions, WriteToAFileOfTheirOwn) {
       {"{stdout: {}}", "file /tmp/x/effects.jsonl", "stdout"},
       {"{kafka: {topic: out, key: key, value: value}}", "topic out", "topic out"},
       {"{postgres: {dsn: 'postgresql://app@db/shop', statement: 'SELECT $1', args: [json:/id]}}",
-       "SQLite, effects", "PostgreSQL, its statement"},
+       R"(SQLite, "statement 1")", "PostgreSQL, its statement"},
   };
   for (const Case& one : kCases) {
     const bool by_id = one.output.find("kafka") != 1;
