@@ -37,6 +37,7 @@ class EffectLint {
     LintTypes();
     LintTables();
     if (!path_.ends_with(".effects")) return;
+    LintOtherwise(values_, Path("table"), findings_);
     LintWhen(values_, Path("when"), findings_);
     LintDeletes();
     LintEach();

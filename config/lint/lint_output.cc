@@ -6,6 +6,7 @@
 #include "config/lint/lint_parts.h"
 #include "config/schema/checks.h"
 #include "config/text/suggestion.h"
+#include "consumer/outputs/ledger/table_check.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/pipeline/options.h"
 
@@ -121,6 +122,7 @@ void LintKafkaRecords(const Values& values, Findings& findings) {
   }
   for (const Values& record : values.Sections(records)) {
     LintWhen(record, records + ".when", findings);
+    LintOtherwise(record, records + ".topic", findings);
   }
 }
 
@@ -131,8 +133,7 @@ void LintKafkaOutput(const Values& values, Findings& findings) {
     LintOtherCluster(values, "output.kafka", kafka->cluster, findings);
   }
   for (const auto& [path, topic] : OutputTopics(values)) {
-    const std::string by =
-        values.Given("output.kafka.brokers") ? "" : ReadBy(values, topic->value);
+    const std::string by = values.Given("output.kafka.brokers") ? "" : ReadBy(values, topic->value);
     if (!by.empty()) {
       findings.Error(topic->at, "loop",
                      "{}: {} is {} kafka.topics: the pipeline would feed itself for ever", path,
@@ -191,6 +192,19 @@ std::vector<std::pair<std::string, const Text*>> ChoicesOf(const Values& values,
   }
   if (const Entry* one = values.Find(name)) choices.emplace_back(name, &one->texts.front());
   return choices;
+}
+
+void LintOtherwise(const Values& values, const std::string& name, Findings& findings) {
+  constexpr std::string_view kMeanSkip[] = {"skip", "ignore",  "none", "drop", "discard",
+                                            "null", "nothing", "no",   "false"};
+  const std::string path = name + ".otherwise";
+  const Entry* other = values.Find(path);
+  if (other == nullptr || other->texts.front().value == "skip") return;
+  const Text& text = other->texts.front();
+  if (std::ranges::find(kMeanSkip, consumer::Lower(text.value)) == std::end(kMeanSkip)) return;
+  findings.Warning(text.at, "effects",
+                   "{}: {} is the name of a {} here; for none write skip, for a bad record bad",
+                   path, text.shown, NameOf(name));
 }
 
 std::vector<std::pair<std::string, const Text*>> OutputTopics(const Values& values) {

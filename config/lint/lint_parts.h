@@ -98,6 +98,8 @@ inline std::string ReadBy(const Values& values, const std::string& topic) {
 // may choose; each with its key.
 std::vector<std::pair<std::string, const Text*>> ChoicesOf(const Values& values,
                                                            const std::string& name);
+// `otherwise` of the map that `name` may be: a name that was most likely meant as the word skip.
+void LintOtherwise(const Values& values, const std::string& name, Findings& findings);
 // All topics that output.kafka may write to.
 std::vector<std::pair<std::string, const Text*>> OutputTopics(const Values& values);
 

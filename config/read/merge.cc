@@ -143,6 +143,12 @@ void Set(Node& root, std::string_view setting, int source, Findings& findings) {
       return Put(*map, path.substr(begin, end - begin), ValueOf(key, text, at, findings), findings);
     }
     const bool names = key->type == Type::kTextMap || key->type == Type::kSelectorMap;
+    if (key->type == Type::kSections || key->type == Type::kRows) {
+      return findings.Error(at, "unknown-key",
+                            "{} is a list: what is within it has no path of its own; set all of "
+                            "it, as in --set '{}=[{{{}: …}}]'",
+                            key->path, key->path, path.substr(end + 1));
+    }
     if (KindFor(key->type) != Node::Kind::kMap && !key->or_section) {
       return findings.Error(at, "unknown-key", "there is no key {}: {} has none within it", path,
                             key->path);

@@ -11,6 +11,7 @@
 
 #include "config/text/suggestion.h"
 #include "consumer/json/json_text.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/pipeline/read_topics.h"
 
 namespace fencepost::config {
@@ -72,6 +73,31 @@ std::vector<std::string> CellNames(const Values& pipeline) {
   return names;
 }
 
+// Whose rows an output with `effects` or `records` has, as tests name them: tables without what
+// stands before them, statements by their place, topics.
+std::vector<std::string> Targets(const Values& pipeline, std::string_view list) {
+  std::vector<std::string> names;
+  for (const Key& key : Schema()) {
+    if (key.type != Type::kSections || NameOf(key.path) != list) continue;
+    int place = 0;
+    for (const Values& section : pipeline.Sections(key.path)) {
+      ++place;
+      if (section.Given(key.path + ".statement"))
+        names.push_back(fmt::format("statement {}", place));
+      const std::string path = key.path + (list == "effects" ? ".table" : ".topic");
+      for (const std::string_view of : {"", ".of", ".otherwise"}) {
+        for (const Text& text : section.Texts(fmt::format("{}{}", path, of))) {
+          const bool word = text.value == "bad" || text.value == "skip";
+          if (word && of == ".otherwise") continue;
+          const auto parts = consumer::SplitTableName(text.value);
+          names.push_back(list == "effects" && parts ? parts->back() : text.value);
+        }
+      }
+    }
+  }
+  return names;
+}
+
 class TestsReader {
  public:
   TestsReader(const Values& pipeline, const Environment& environment, Findings& findings)
@@ -84,7 +110,8 @@ class TestsReader {
                  : pipeline.Given("output.mysql.effects")  ? "effects"
                  : pipeline.Given("output.sqlite.effects") ? "effects"
                  : pipeline.Given("output.kafka.records")  ? "records"
-                                                           : "") {}
+                                                           : ""),
+        targets_(several_.empty() ? std::vector<std::string>() : Targets(pipeline, several_)) {}
 
   std::vector<PipelineTest> Read() {
     std::vector<PipelineTest> tests;
@@ -251,6 +278,7 @@ class TestsReader {
     }
     for (const Node& row : rows.items) ReadRow(row, "", to);
     for (const auto& [table, list] : rows.entries) {
+      CheckName("tests.expect.rows", table, targets_);
       if (list.kind != Node::Kind::kList) {
         findings_.Error(list.at, "type", "tests.expect.rows.{} needs a list, here is {}",
                         table.text, KindText(list.kind));
@@ -350,6 +378,7 @@ class TestsReader {
   const consumer::ReadTopics topics_;
   std::vector<std::string> cells_;
   const std::string_view several_;  // the key whose rows are told by table or topic; else empty
+  const std::vector<std::string> targets_;  // of its rows
 };
 
 }  // namespace

@@ -203,8 +203,15 @@ const std::vector<Row> kRows = {
      {"kafka.topics.0=a", "tests.name=x"},
      {"--set kafka.topics.0: error: there is no key kafka.topics.0: kafka.topics has none within "
       "it [unknown-key]",
-      "--set tests.name: error: there is no key tests.name: tests has none within it "
-      "[unknown-key]"}},
+      "--set tests.name: error: tests is a list: what is within it has no path of its own; set all "
+      "of it, as in --set 'tests=[{name: …}]' [unknown-key]"}},
+    {"SetWithinAListTellsToSetAllOfIt",
+     "",
+     {},
+     {"output.postgres.effects.table=x"},
+     {"--set output.postgres.effects.table: error: output.postgres.effects is a list: what is "
+      "within it has no path of its own; set all of it, as in --set "
+      "'output.postgres.effects=[{table: …}]' [unknown-key]"}},
     {"SetTellsAWrongValueByItsKey",
      "",
      {},
