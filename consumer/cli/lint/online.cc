@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <optional>
@@ -324,7 +325,25 @@ void LintRegistries(OnlineLint& lint) {
                                                        : prepared.error().hint));
 }
 
-// Login, table, columns and types, rights, ledger.
+// Of SQLite.
+void LintMissingFile(OnlineLint& lint, fencepost::Error error) {
+  const auto& output = std::get<consumer::SqliteOptions>(lint.options().output);
+  const auto folder = std::filesystem::absolute(output.path).parent_path();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    error.what = "there is no folder for the file";
+    error.hint = "make it, or correct output.sqlite.path";
+  } else if (output.create) {
+    error.what += " yet";
+    error.hint = "output.sqlite.create: a worker makes it at its start, with its tables";
+    return lint.Warning("output", error.Line());
+  } else {
+    error.hint = "fencepost tables apply makes it, with its tables";
+  }
+  lint.Error("output", error.Line());
+}
+
+// Login, tables, columns and types, rights, ledger.
 void LintDatabase(OnlineLint& lint) {
   const auto view = LedgerView::Of(lint.options());
   if (view == nullptr) return;
@@ -332,7 +351,8 @@ void LintDatabase(OnlineLint& lint) {
   for (const std::string& advice : view->Advice()) lint.Warning("output", advice);
   if (checked) return;
   fencepost::Error error = checked.error();
-  if (error.code == "ledger_missing") return lint.Warning("output", error.Line());
+  if (IsMadeAtTheStart(error)) return lint.Warning("output", error.Line());
+  if (error.code == kOutputMissing) return LintMissingFile(lint, std::move(error));
   // The hint is for workers, whose batches wait.
   if (error.code == "output_unavailable") error.hint = "check that it runs, its address and login";
   lint.Error("output", error.Line());

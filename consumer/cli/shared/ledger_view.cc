@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/worker/worker_parts.h"
 
 namespace fencepost::cli {
@@ -19,8 +20,6 @@ using consumer::PostgresOptions;
 using consumer::SqliteOptions;
 
 namespace {
-
-constexpr std::string_view kMissing = "ledger_missing";
 
 // On a thread of its own, so that this one can interrupt it.
 template <typename Answer>
@@ -37,6 +36,10 @@ tl::expected<Answer, Error> Within(Output& output, Millis limit, auto ask) {
 
 }  // namespace
 
+bool IsMadeAtTheStart(const Error& error) {
+  return error.code == consumer::kLedgerMissing || error.code == consumer::kTablesMissing;
+}
+
 LedgerView::LedgerView(const PipelineOptions& options)
     : sqlite_path_(std::holds_alternative<SqliteOptions>(options.output)
                        ? std::get<SqliteOptions>(options.output).path
@@ -52,7 +55,7 @@ std::unique_ptr<LedgerView> LedgerView::Of(const PipelineOptions& options) {
 std::optional<Error> LedgerView::Missing() const {
   std::error_code ignored;
   if (sqlite_path_.empty() || std::filesystem::exists(sqlite_path_, ignored)) return std::nullopt;
-  return Error{"output_missing", "there is no such file", sqlite_path_, ""};
+  return Error{std::string(kOutputMissing), "there is no such file", sqlite_path_, ""};
 }
 
 template <typename Answer>
@@ -60,7 +63,7 @@ tl::expected<Answer, Error> LedgerView::Ask(Millis limit, Answer without_ledger,
   if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
   auto answer = Within<Answer>(*output_, limit, ask);
   if (answer) return answer;
-  if (answer.error().code == kMissing) return without_ledger;
+  if (answer.error().code == consumer::kLedgerMissing) return without_ledger;
   answer.error().hint.clear();  // it is meant for a worker, whose batches wait
   return answer;
 }

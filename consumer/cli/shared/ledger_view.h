@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tl/expected.hpp>
@@ -16,13 +17,17 @@
 
 namespace fencepost::cli {
 
+inline constexpr std::string_view kOutputMissing = "output_missing";
+// Of LedgerView::Check: all is good but for the ledger or tables, which a worker makes.
+bool IsMadeAtTheStart(const Error& error);
+
 class LedgerView {
  public:
   // nullptr: this output has no ledger (kafka, file, stdout).
   static std::unique_ptr<LedgerView> Of(const consumer::PipelineOptions& options);
 
   // Whether a worker could write: the login, the table, its columns and their types, rights, the
-  // ledger. Error "ledger_missing": it could but for the ledger, which is not there yet.
+  // ledger. Error IsMadeAtTheStart, or kOutputMissing: SQLite's file is not there.
   tl::expected<void, Error> Check(consumer::Millis limit);
   // Of what Check found (Output::Advice).
   [[nodiscard]] std::vector<std::string> Advice() const { return output_->Advice(); }

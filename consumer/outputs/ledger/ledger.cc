@@ -64,7 +64,7 @@ OutputError InvalidRanges(std::string where) {
 }
 
 OutputError LedgerMissing(std::string_view table, const std::string& where, std::string_view ddl) {
-  return {.error = {.code = "ledger_missing",
+  return {.error = {.code = std::string(kLedgerMissing),
                     .what = fmt::format("there is no ledger {} yet", table),
                     .where = where,
                     .hint = ddl.empty() ? "a worker makes it when it starts"

@@ -50,6 +50,9 @@ enum class MissingLedger : std::uint8_t {
   kGone,  // it was there at an earlier connect: a new one would let every effect happen again
   kTell,  // OutputTerms::look_only
 };
+// Codes for who only looks: what is not there yet, and is made at a worker's start.
+inline constexpr std::string_view kLedgerMissing = "ledger_missing";
+inline constexpr std::string_view kTablesMissing = "tables_missing";  // the ledger is there
 // What an output asks of its database when it learns what is there.
 struct LedgerTerms {
   std::string pipeline;

@@ -92,12 +92,6 @@ class EffectsCheck : public Check {
     return std::move(places_);
   }
 
- private:
-  [[nodiscard]] const ColumnFacts& At(std::size_t column) const {
-    return facts_.columns[places_[column]];
-  }
-
- public:
   [[nodiscard]] std::vector<std::string> Advice() const {
     std::vector<std::string> advice;
     for (const Column& wanted : shape_.columns) {
@@ -122,6 +116,9 @@ class EffectsCheck : public Check {
   }
 
  private:
+  [[nodiscard]] const ColumnFacts& At(std::size_t column) const {
+    return facts_.columns[places_[column]];
+  }
   // Which row a value means, or is left out for, is told by this column.
   [[nodiscard]] bool NamesRows(std::string_view name) const {
     const auto has = [&](const Names& index) {
@@ -287,6 +284,16 @@ class Tables {
     return fine;
   }
 
+  // All at once: so they are made, or corrected.
+  [[nodiscard]] Checked NoneIsMissing() const {
+    if (missing_.empty()) return {};
+    const bool one = missing_.size() == 1;
+    return tl::unexpected(SchemaError(
+        terms_.where, (one ? "there is no table " : "there are no tables ") + Listed(missing_),
+        fmt::format("create {} (fencepost tables apply), or correct {}.table{}",
+                    one ? "it" : "them", missing_in_, why_missing_)));
+  }
+
   // By position: and the table of the dead letters' ids.
   Checked Ledger() {
     if (auto fine = Ledger(ledger_); !fine || !asked_.by_position) return fine;
@@ -295,25 +302,26 @@ class Tables {
 
  private:
   Checked Effects(const std::string& table, const EffectShape& effect) {
-    const auto bad = [&](std::string what, std::string hint) {
-      return tl::unexpected(SchemaError(terms_.where, std::move(what), std::move(hint)));
-    };
-    const std::string key =
-        fmt::format("{}.{}", terms_.output, effect.name.empty() ? "table" : "effects");
+    TableTerms terms = terms_;
+    terms.output = effect.SectionIn(terms_.output);
     const auto name = SplitTableName(table);
-    if (!name) return bad(name.error(), "correct " + key);
+    if (!name) {
+      return tl::unexpected(
+          SchemaError(terms_.where, name.error(), fmt::format("correct {}.table", terms.output)));
+    }
     const auto facts = catalogue_.ReadTable(*name, effect.shape);
     if (!facts) return tl::unexpected(facts.error());
     if (!*facts) {
-      std::string hint = catalogue_.WhyMissing(*name);
-      if (hint.empty()) hint = "create it (fencepost tables apply), or correct " + key;
-      return bad(fmt::format("there is no table {}", table), std::move(hint));
+      if (std::ranges::count(missing_, table) == 0) missing_.push_back(table);
+      missing_in_ = terms.output;
+      if (why_missing_.empty()) why_missing_ = catalogue_.WhyMissing(*name);
+      return {};
     }
     if (auto safe = IsSafe(**facts); !safe) return tl::unexpected(safe.error());
-    for (const std::string& line : AdviseOnTable(**facts, effect.shape, terms_)) {
+    for (const std::string& line : AdviseOnTable(**facts, effect.shape, terms)) {
       catalogue_.advice.push_back(effect.name + line);
     }
-    const auto columns = CheckTable(**facts, effect.shape, terms_);
+    const auto columns = CheckTable(**facts, effect.shape, terms);
     if (!columns) return tl::unexpected(columns.error());
     catalogue_.TakeTable(*columns);
     return {};
@@ -385,6 +393,8 @@ class Tables {
   Catalogue& catalogue_;
   const LedgerTerms& asked_;
   const TableTerms& terms_;
+  Names missing_;  // of the file
+  std::string missing_in_, why_missing_;
   const LedgerTable& ledger_ = TableOfLedger(asked_.by_position);
 };
 
@@ -428,10 +438,12 @@ Checked CheckLedger(const TableFacts& facts, const LedgerTable& ledger, const Ta
 Checked LearnTables(Catalogue& catalogue, const EffectShapes& effects, const LedgerTerms& asked,
                     const TableTerms& terms) {
   Tables tables(catalogue, asked, terms);
+  Checked fine;
   for (const EffectShape& effect : effects) {
-    if (auto fine = tables.Effect(effect); !fine) return fine;
+    if (fine) fine = tables.Effect(effect);
   }
-  return tables.Ledger();
+  if (auto all = tables.NoneIsMissing(); !all) return all;
+  return fine ? tables.Ledger() : fine;
 }
 
 }  // namespace fencepost::consumer

@@ -56,7 +56,9 @@ struct TableFacts {
 
 // Words of a database.
 struct TableTerms {
-  std::string_view output;       // its key in the pipeline file: "output.mysql"
+  // Its section in the pipeline file: "output.mysql"; of CheckTable and AdviseOnTable the effect's
+  // (EffectShape::SectionIn).
+  std::string output;
   std::string where;             // the database, in errors
   std::string_view ledger_file;  // makes the ledger; "": a worker always may
   bool exact_names = false;      // of columns: their case counts
@@ -95,7 +97,7 @@ class Catalogue {
   // The one that was read last is good: where it has the shape's columns.
   virtual void TakeTable(const std::vector<std::size_t>& columns) = 0;
   virtual Answer<void> TakeStatement(const EffectShape& /*effect*/) { return {}; }
-  // Why it may be missing; "": nothing is known.
+  // Why it may be missing, to stand behind a hint: "; …"; "": nothing is known.
   virtual std::string WhyMissing(const Name& /*name*/) { return ""; }
   virtual Facts ReadLedger(const LedgerTable& ledger) = 0;
   virtual Answer<void> CreateLedger(const LedgerTable& ledger) = 0;

@@ -22,7 +22,7 @@ class MysqlOutput final : public StepwiseOutput {
   MysqlOutput(const MysqlOptions& options, std::string pipeline, std::string worker,
               OutputTerms terms)
       : StepwiseOutput(std::move(pipeline), std::move(worker), std::move(terms),
-                       options.max_records, ShapesOf(EffectsOf(options))),
+                       options.max_records, ShapesOf(options)),
         options_(options),
         connection_(options) {}
 

@@ -34,8 +34,7 @@ class MysqlCatalogue final : public Catalogue {
   std::vector<MysqlTable> tables;
 
   std::string WhyMissing(const Name& /*name*/) override {
-    return "create it (fencepost tables apply), or correct its name; or may this account not see "
-           "it?";
+    return "; or may this account not see it?";
   }
 
   Facts ReadLedger(const LedgerTable& ledger) override {

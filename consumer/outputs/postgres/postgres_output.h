@@ -70,7 +70,7 @@ class PostgresOutput final : public LedgerOutput {
   PostgresOutput(const PostgresOptions& options, std::string pipeline, std::string worker,
                  OutputTerms terms)
       : LedgerOutput(std::move(pipeline), std::move(worker), std::move(terms), options.max_records,
-                     ShapesOf(EffectsOf(options))),
+                     ShapesOf(options)),
         options_(options),
         connection_(ConnectionString(options), options.password,
                     fmt::format("fencepost/{}/{}", pipeline_, worker_)) {}

@@ -103,11 +103,11 @@ class PgCatalogue final : public Catalogue {
   }
 
   Answer<void> TakeStatement(const EffectShape& effect) override {
-    const std::string& statement = effect.effect.statement;
-    auto columns = LearnStatement(connection_, statement, tables.size(), effect.shape);
+    auto columns = LearnStatement(connection_, effect, tables.size());
     if (!columns) return tl::unexpected(columns.error());
-    tables.push_back(
-        {.name = "", .function = StatementFunction(statement), .columns = std::move(*columns)});
+    tables.push_back({.name = "",
+                      .function = StatementFunction(effect.effect.statement),
+                      .columns = std::move(*columns)});
     return {};
   }
   std::vector<PgTable> tables;
@@ -119,7 +119,8 @@ class PgCatalogue final : public Catalogue {
         " WHERE lower(c.relname) = lower($1) AND c.relkind IN ('r', 'p', 'v', 'f')",
         {name.back()});
     if (!similar || PgText(*similar, 0, 0).empty()) return "";
-    return fmt::format("there is {}: names are taken as they are written", PgText(*similar, 0, 0));
+    return fmt::format("; there is {}: names are taken as they are written",
+                       PgText(*similar, 0, 0));
   }
 
   Facts ReadLedger(const LedgerTable& ledger) override {

@@ -110,8 +110,7 @@ tl::expected<PgIncarnation, PgFailure> LearnIncarnation(PgConnection& connection
 std::string StatementFunction(const std::string& statement);
 // `place` tells it from others of the session.
 tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& connection,
-                                                                const std::string& statement,
-                                                                std::size_t place,
-                                                                const RowShape& shape);
+                                                                const EffectShape& effect,
+                                                                std::size_t place);
 
 }  // namespace fencepost::consumer

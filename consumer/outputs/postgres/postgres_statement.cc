@@ -22,10 +22,12 @@ std::string DollarQuoted(const std::string& text) {
   return tag + text + tag;
 }
 
-OutputError StatementError(const PgConnection& connection, const PgFailure& failure) {
+// `key`: of the file, that has the statement.
+OutputError StatementError(const PgConnection& connection, const PgFailure& failure,
+                           const std::string& key) {
   OutputError error = ToOutputError(failure, connection.where());
   if (failure.kind != PgFailure::Kind::kServer) return error;
-  error.error.what = "output.postgres.statement: " + error.error.what;
+  error.error.what = fmt::format("{}: {}", key, error.error.what);
   if (failure.sqlstate == "42P18" || failure.sqlstate == "42P08") {
     error.error.hint =
         "say the parameter's type, as in $1::text, or leave out an arg that is not used";
@@ -43,12 +45,14 @@ std::string StatementFunction(const std::string& statement) {
 }
 
 tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& connection,
-                                                                const std::string& statement,
-                                                                std::size_t place,
-                                                                const RowShape& shape) {
+                                                                const EffectShape& effect,
+                                                                std::size_t place) {
+  const std::string& statement = effect.effect.statement;
+  const RowShape& shape = effect.shape;
+  const std::string key = effect.SectionIn("output.postgres") + ".statement";
   const std::string probe = fmt::format("fencepost_probe_{}", place);
   const auto failed = [&](const PgFailure& failure) {
-    return tl::unexpected(StatementError(connection, failure));
+    return tl::unexpected(StatementError(connection, failure, key));
   };
   if (auto done = connection.PrepareStatement(probe.c_str(), statement, {}); !done) {
     return failed(done.error());
@@ -56,11 +60,10 @@ tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& co
   const auto types = connection.ParameterTypes(probe.c_str());
   if (!types) return failed(types.error());
   if (types->size() != shape.columns.size()) {
-    return tl::unexpected(SchemaError(
-        connection.where(),
-        fmt::format("output.postgres.statement has {} parameters, and args has {} selectors",
-                    types->size(), shape.columns.size()),
-        "args are $1, $2, … in their order"));
+    return tl::unexpected(SchemaError(connection.where(),
+                                      fmt::format("{} has {} parameters, and args has {} selectors",
+                                                  key, types->size(), shape.columns.size()),
+                                      "args are $1, $2, … in their order"));
   }
   std::vector<PgColumn> columns;
   std::string list;
@@ -84,7 +87,7 @@ tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& co
   if (auto done = connection.Query(function.c_str()); !done) {
     if (done.error().sqlstate != "42501") return failed(done.error());
     return tl::unexpected(DeniedError(
-        connection.where(), "output.postgres.statement: " + done.error().text,
+        connection.where(), fmt::format("{}: {}", key, done.error().text),
         "the statement runs as a function of the session: GRANT TEMPORARY ON DATABASE … to this "
         "role"));
   }

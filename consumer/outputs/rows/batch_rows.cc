@@ -147,7 +147,7 @@ std::string TableRows::About(std::size_t record, std::size_t row, std::size_t co
 std::string BatchRows::Where(const Table& table, std::optional<std::size_t> element) {
   std::string where = table.effect->name;
   if (table.effect->effect.route) where += table.name + ": ";
-  if (element) where += fmt::format("element {}: ", *element);
+  if (element) where += fmt::format("element {}: ", *element + 1);
   return where;
 }
 

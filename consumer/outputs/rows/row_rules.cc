@@ -149,7 +149,11 @@ tl::expected<RowShape, RowProblem> ShapeOf(const Effect& effect) {
 
 }  // namespace
 
-tl::expected<EffectShapes, RowProblem> ShapesOf(std::vector<Effect> effects) {
+std::string EffectShape::SectionIn(std::string_view output) const {
+  return fmt::format("{}{}", output, listed ? ".effects" : "");
+}
+
+tl::expected<EffectShapes, RowProblem> ShapesOf(std::vector<Effect> effects, bool listed) {
   EffectShapes shapes;
   const bool several = effects.size() > 1;
   for (Effect& effect : effects) {
@@ -162,7 +166,8 @@ tl::expected<EffectShapes, RowProblem> ShapesOf(std::vector<Effect> effects) {
     shapes.push_back({.shape = std::move(*shape),
                       .tables = NamesOf(effect.table, effect.route),
                       .effect = std::move(effect),
-                      .name = name});
+                      .name = name,
+                      .listed = listed});
   }
   return shapes;
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tl/expected.hpp>
@@ -49,6 +50,9 @@ struct EffectShape {
   Effect effect;
   // "effect 2 (order_lines): ", where there are several; else empty.
   std::string name{};
+  bool listed = true;  // ShapesOf
+  // Where the file says it: `output` ("output.mysql"), or its effects.
+  [[nodiscard]] std::string SectionIn(std::string_view output) const;
 };
 using EffectShapes = std::vector<EffectShape>;
 
@@ -57,7 +61,13 @@ using EffectShapes = std::vector<EffectShape>;
 tl::expected<RowShape, RowProblem> ShapeOfRows(const std::vector<Column>& columns,
                                                const RowRules& rules);
 RowShape ShapeOfStatement(const std::vector<Selector>& args);
-tl::expected<EffectShapes, RowProblem> ShapesOf(std::vector<Effect> effects);
+// `listed`: the file has them as `effects`; else the one is said by the output's own keys.
+tl::expected<EffectShapes, RowProblem> ShapesOf(std::vector<Effect> effects, bool listed = true);
+template <typename Output>
+requires requires(const Output& output) { output.effects; }
+tl::expected<EffectShapes, RowProblem> ShapesOf(const Output& output) {
+  return ShapesOf(EffectsOf(output), !output.effects.empty());
+}
 // Of one table without a name.
 EffectShapes OneShape(RowShape shape);
 

@@ -74,7 +74,7 @@ SqliteOutput::Answer<void> SqliteOutput::Connect() {
     return tl::unexpected(Refused({SQLITE_INTERRUPT, "interrupted for shutdown"}));
   }
   if (options_.create && !terms_.look_only && !file_ && SqliteFileIsMissing(options_.path)) {
-    MakeSqliteFile(options_.path);
+    if (auto made = MakeSqliteFile(options_.path); !made) return made;
   }
   if (auto opened = connection_.Open(); !opened) return tl::unexpected(Refused(opened.error()));
   auto target = LearnTarget(connection_, options_, *effects_, AskedOf(file_.has_value()));

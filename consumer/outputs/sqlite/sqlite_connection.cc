@@ -58,8 +58,16 @@ bool SqliteFileIsMissing(const std::string& path) {
   return !path.starts_with("file:") && path != ":memory:" && access(path.c_str(), F_OK) != 0;
 }
 
-void MakeSqliteFile(const std::string& path) {
+tl::expected<void, OutputError> MakeSqliteFile(const std::string& path) {
   const Fd made(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (made.open() || errno == EEXIST) return {};
+  const bool folder = errno == ENOENT;
+  return tl::unexpected(OutputError{
+      .error = {.code = "output_denied",
+                .what = fmt::format("the file cannot be made: {}",
+                                    folder ? "there is no such folder" : std::strerror(errno)),
+                .where = path,
+                .hint = folder ? "make the folder, or correct output.sqlite.path" : ""}});
 }
 
 // O_PATH, and nothing else: closing any other descriptor of the file would end the POSIX locks by

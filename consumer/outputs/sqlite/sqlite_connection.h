@@ -30,7 +30,8 @@ std::string SqliteVersion();  // of the library, at run time: "3.40.1"
 
 // A path, not a URI, that leads to no file.
 bool SqliteFileIsMissing(const std::string& path);
-void MakeSqliteFile(const std::string& path);  // an empty one, where it can; Open tells
+// An empty one. Error: output_denied.
+tl::expected<void, OutputError> MakeSqliteFile(const std::string& path);
 
 // Which file a path leads to; all 0: none, the database lives in memory.
 struct FileId {

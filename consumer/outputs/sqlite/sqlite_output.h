@@ -64,7 +64,7 @@ class SqliteOutput final : public StepwiseOutput {
   SqliteOutput(const SqliteOptions& options, std::string pipeline, std::string worker,
                OutputTerms terms)
       : StepwiseOutput(std::move(pipeline), std::move(worker), std::move(terms),
-                       options.max_records, ShapesOf(EffectsOf(options))),
+                       options.max_records, ShapesOf(options)),
         options_(options),
         connection_(options.path),
         prune_clock_(clock_()) {}

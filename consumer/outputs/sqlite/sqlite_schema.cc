@@ -51,7 +51,7 @@ class SqliteCatalogue final : public Catalogue {
   }
   std::string WhyMissing(const Name& /*name*/) override {
     if (options_.path != ":memory:") return "";
-    return "nobody else sees :memory:; use file:NAME?mode=memory&cache=shared";
+    return "; nobody else sees :memory:; use file:NAME?mode=memory&cache=shared";
   }
   Facts ReadLedger(const LedgerTable& ledger) override {
     return Told(Read("main", ledger.name, ledger.name));
@@ -185,7 +185,7 @@ class SqliteTables final : public TableStore {
   [[nodiscard]] TableTerms terms() const override { return TermsOf(options_); }
   Answer<void> Run(const std::vector<std::string>& statements) override {
     if (SqliteFileIsMissing(options_.path)) {
-      MakeSqliteFile(options_.path);
+      if (auto made = MakeSqliteFile(options_.path); !made) return made;
       if (auto opened = Open(options_.path); !opened) return opened;
     }
     return catalogue_->Run(statements);

@@ -1,6 +1,11 @@
 #include "consumer/outputs/tables/table_store.h"
 
+#include <cstddef>
+#include <ranges>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "consumer/outputs/tables/column_types.h"
 
@@ -49,20 +54,48 @@ TableStore::Answer<FoundTables> FindTables(Catalogue& catalogue,
   return found;
 }
 
+namespace {
+
+// Who only looks makes nothing. Where there is no ledger, nothing is in it.
+OutputError WillBeMade(const TablePlan& plan, const FoundTables& found, const TableTerms& terms) {
+  std::vector<std::string> made;
+  for (const TablePlan::Step& step : plan.steps) {
+    made.push_back(step.sql.substr(0, step.sql.find(" (")));
+  }
+  bool ledger = true;
+  std::size_t last = made.size();  // those of ledgers stand behind the others
+  for (const auto& [table, facts] : std::views::reverse(found.ledgers)) {
+    if (facts) continue;
+    ledger = false;
+    made[--last] = fmt::format("the ledger {}", table->name);
+  }
+  OutputError error = SchemaError(terms.where,
+                                  fmt::format("{}.create: a worker makes at its start: {}",
+                                              terms.output, fmt::join(made, ", ")),
+                                  "see fencepost tables plan");
+  error.error.code = ledger ? kTablesMissing : kLedgerMissing;
+  for (const std::string& difference : plan.differences) {
+    error.error.what += "; differs: " + difference;
+  }
+  return error;
+}
+
+}  // namespace
+
 TableStore::Answer<void> CreateTables(Catalogue& catalogue, const EffectShapes& effects,
                                       Dialect dialect, const LedgerTerms& asked,
                                       const TableTerms& terms) {
-  if (asked.missing != MissingLedger::kCreate) return {};
+  if (asked.missing == MissingLedger::kGone) return {};
   const std::vector<WantedTable> wanted = WantedTables(effects, terms.output);
   for (bool again = false;; again = true) {
     const auto found = FindTables(catalogue, wanted, asked.by_position, dialect);
     if (!found) return tl::unexpected(found.error());
+    const TablePlan plan = PlanTables(wanted, *found, dialect, terms, asked.exactly_once);
+    if (plan.steps.empty()) return {};
+    if (asked.missing == MissingLedger::kTell)
+      return tl::unexpected(WillBeMade(plan, *found, terms));
     std::vector<std::string> statements;
-    for (TablePlan::Step& step :
-         PlanTables(wanted, *found, dialect, terms, asked.exactly_once).steps) {
-      statements.push_back(std::move(step.sql));
-    }
-    if (statements.empty()) return {};
+    for (const TablePlan::Step& step : plan.steps) statements.push_back(step.sql);
     auto made = catalogue.Run(statements);
     // Another worker may have made them in between.
     if (made || again) return made;

@@ -43,7 +43,7 @@ TableStore::Answer<FoundTables> FindTables(Catalogue& catalogue,
                                            Dialect dialect);
 
 // `create: true`: what the plan says, where the ledger may be created. Two workers may do it at the
-// same time.
+// same time. Who only looks is told what would be made: kLedgerMissing, or kTablesMissing.
 TableStore::Answer<void> CreateTables(Catalogue& catalogue, const EffectShapes& effects,
                                       Dialect dialect, const LedgerTerms& asked,
                                       const TableTerms& terms);

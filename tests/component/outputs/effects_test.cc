@@ -206,7 +206,7 @@ TEST_P(EffectsTest, NameTheColumnAndTheElementThatTheTableDoesNotTake) {
   const auto written = WriteAll(*output, batch);
   ASSERT_TRUE(written) << written.error().error.Line();
   EXPECT_EQ((*written)[0].result, kBadRecord);
-  EXPECT_THAT((*written)[0].shown, StartsWith("effect 2 (order_lines): element 1: column no ("));
+  EXPECT_THAT((*written)[0].shown, StartsWith("effect 2 (order_lines): element 2: column no ("));
   EXPECT_THAT((*written)[0].shown, HasSubstr("from json:/no"));
   EXPECT_EQ(Orders(), "bb|2");
 }

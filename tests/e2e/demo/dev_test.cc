@@ -135,7 +135,7 @@ const std::map<std::string, Expected>& ByExample() {
         {R"(shop.orders/0/0 -> shop_orders {"id": 7, "customer": "c-1", "total": 30.50}, )"
          R"(shop_order_lines {"order_id": 7, "line": 0, "sku": "pen", "price": 10})",
          "shop.orders/0/1 -> dead letter in shop.orders.dead: bad_record: effect 2 "
-         "(shop_order_lines): element 0: column sku (TEXT) from json:/sku: "},
+         "(shop_order_lines): element 1: column sku (TEXT) from json:/sku: "},
         1}},
       {"route",
        {R"({"value": {"id": 7, "kind": "order", "total": 30}}

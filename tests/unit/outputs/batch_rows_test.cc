@@ -182,17 +182,17 @@ TEST(BatchRows, HoldARowForEachElementOfAnArray) {
            EachRow{"json:/l?", R"({"o":1})", ""},
            EachRow{"json:/l?", R"({"o":1,"l":null})", ""},
            EachRow{"json:", R"([{"x":"a"}])", "",
-                   "element 0: column o from record./o: record./o finds "
+                   "element 1: column o from record./o: record./o finds "
                    "nothing in the value"},
            EachRow{"json:/l", R"({"o":1})", "", "each: json:/l finds nothing in the value"},
            EachRow{"json:/l", R"({"o":1,"l":null})", "", "each: json:/l is null"},
            EachRow{"json:/l", R"({"o":1,"l":{"x":1}})", "", "each: json:/l is no array"},
            EachRow{"json:/l", R"({"o":1,"l":"[1]"})", "", "each: json:/l is no array"},
            EachRow{"json:/l", R"({"o":1,"l":[{"x":1},{"z":2}]})", "",
-                   "element 1: column x from json:/x: json:/x finds nothing in the element"},
+                   "element 2: column x from json:/x: json:/x finds nothing in the element"},
            EachRow{
                "json:/l", R"({"o":1,"l":[null]})", "",
-               "element 0: column x from json:/x: json:/x finds nothing in the element, which is "
+               "element 1: column x from json:/x: json:/x finds nothing in the element, which is "
                "no JSON object or array"},
        }) {
     SCOPED_TRACE(row.value);

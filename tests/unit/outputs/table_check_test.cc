@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "consumer/outputs/tables/table_store.h"
 #include "tests/component/outputs/batch.h"
 
 namespace fencepost::consumer {
@@ -299,6 +300,49 @@ TEST(LearnTables, DoesNotCreateALedgerThatIsGoneOrNotItsOwn) {
   catalogue.rows["fencepost_ledger"] = true;
   catalogue.tables["fencepost_ledger"] = GoodLedger();
   EXPECT_EQ(Refusal(catalogue, {}), "") << "both have been in use";
+}
+
+TEST(LearnTables, NamesAllTablesThatAreMissingAndTheirPlaceInTheFile) {
+  FakeCatalogue catalogue;
+  const auto what = [&](const std::vector<std::string>& tables, bool listed) {
+    std::vector<Effect> effects;
+    for (const auto& name : tables) effects.push_back({.table = name, .columns = Asked().columns});
+    const auto learnt = LearnTables(catalogue, ShapesOf(effects, listed).value(), {},
+                                    {.output = "output.some", .where = "db"});
+    return learnt ? "" : learnt.error().error.Line();
+  };
+  EXPECT_EQ(what({"a"}, false),
+            "db: there is no table a; create it (fencepost tables apply), or correct "
+            "output.some.table");
+  EXPECT_EQ(what({"a"}, true),
+            "db: there is no table a; create it (fencepost tables apply), or correct "
+            "output.some.effects.table");
+  EXPECT_EQ(what({"a", "items", "b", "a"}, true),
+            "db: there are no tables a, b; create them (fencepost tables apply), or correct "
+            "output.some.effects.table");
+  catalogue.tables["items"].columns.pop_back();
+  EXPECT_THAT(what({"a", "items", "b"}, true), HasSubstr("there is no table a;"));
+  EXPECT_THAT(what({"items", "b"}, true), HasSubstr("or correct output.some.effects.columns"));
+  EXPECT_THAT(what({"items"}, false), HasSubstr("or correct output.some.columns"));
+}
+
+TEST(CreateTables, TellsWhoOnlyLooksWhatWouldBeMade) {
+  FakeCatalogue catalogue;
+  const TableTerms terms{.output = "output.some", .where = "db", .schema = "public"};
+  const auto told = [&](const std::string& table) {
+    const auto shapes = ShapesOf({{.table = table, .columns = Asked().columns}}).value();
+    const auto made = CreateTables(catalogue, shapes, Dialect::kPostgres,
+                                   {.missing = MissingLedger::kTell}, terms);
+    return made ? "" : made.error().error.code + " " + made.error().error.Line();
+  };
+  EXPECT_EQ(told("lines"),
+            "ledger_missing db: output.some.create: a worker makes at its start: CREATE TABLE "
+            "\"lines\", the ledger fencepost_ledger; see fencepost tables plan");
+  catalogue.tables["fencepost_ledger"] = GoodLedger();
+  EXPECT_THAT(told("lines"), ::testing::StartsWith("tables_missing db: output.some.create: "));
+  EXPECT_EQ(told("items"), "") << "nothing is missing";
+  catalogue.tables["items"].columns.pop_back();
+  EXPECT_THAT(told("items"), HasSubstr("ALTER TABLE \"items\" ADD COLUMN "));
 }
 
 TEST(LearnTables, NamesATableThatIsMissingAndATableThatCannotKeepTheGuarantee) {
