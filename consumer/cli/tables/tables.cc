@@ -69,8 +69,9 @@ void Print(const TablePlan& plan, const std::string& about, const std::vector<st
     for (const std::string& remark : step.remarks) PrintComment(remark);
     fmt::print("{};\n", step.sql);
   }
-  if (!plan.differences.empty()) fmt::print("\n");
+  if (!plan.differences.empty() || !plan.notes.empty()) fmt::print("\n");
   for (const std::string& difference : plan.differences) PrintComment("differs: " + difference);
+  for (const std::string& note : plan.notes) PrintComment("note: " + note);
   std::fflush(stdout);
 }
 
@@ -142,9 +143,13 @@ class Tables {
     const auto sample =
         SampleTopics(options_, *topics, static_cast<std::size_t>(arguments_.sample), wanted);
     if (!sample) return tl::unexpected(sample.error());
-    notes_.push_back(fmt::format(
-        "types are by {} records{}", sample->records,
-        sample->without_handler ? ", but for what the handler makes, which was not called" : ""));
+    if (sample->records == 0) {
+      notes_.emplace_back("there are no records to be sampled");
+    } else {
+      notes_.push_back(fmt::format(
+          "types are by {} record{}{}", sample->records, sample->records == 1 ? "" : "s",
+          sample->without_handler ? ", but for what the handler makes, which was not called" : ""));
+    }
     return {};
   }
 

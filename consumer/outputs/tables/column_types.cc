@@ -277,6 +277,17 @@ std::string TypeInCatalogue(std::string_view type, Dialect dialect) {
   return dialect == Dialect::kMysql ? OfMysql(std::move(written)) : written;
 }
 
+bool IsSameType(std::string_view asked, std::string_view is, Dialect dialect) {
+  if (asked == is) return true;
+  if (dialect != Dialect::kMysql) return false;
+  for (const std::string_view kind : {"text", "blob"}) {
+    if (asked.starts_with(kind) && asked.substr(kind.size()).starts_with('(')) {
+      return is.ends_with(kind);
+    }
+  }
+  return false;
+}
+
 std::string ProblemOfKind(ValueKind kind, const ColumnFacts& column) {
   const CellKind to = column.cell.kind;
   const auto one_of = [to](std::initializer_list<CellKind> kinds) {

@@ -21,6 +21,10 @@ std::string TypeFor(const WantedColumn& column, const RowShape& shape, std::size
 // (Catalogue::TypeInFull).
 std::string TypeInCatalogue(std::string_view type, Dialect dialect);
 
+// Of two that TypeInCatalogue made. MySQL takes for text(N) and blob(N) the smallest that holds it,
+// by the bytes of the column's characters.
+bool IsSameType(std::string_view asked, std::string_view is, Dialect dialect);
+
 // What such values meet in a column that is there, in words: "does not hold …". Empty: nothing, or
 // it is not known.
 std::string ProblemOfKind(ValueKind kind, const ColumnFacts& column);

@@ -74,7 +74,9 @@ class TablePlanner {
   void Check() {
     const auto coming = [](const ColumnFacts& column) { return column.type == kComing; };
     if (std::ranges::any_of(facts_.columns, coming)) return;
-    if (const auto checked = CheckTable(facts_, wanted_.shape, terms_); !checked) {
+    TableTerms terms = terms_;
+    terms.output = wanted_.output;
+    if (const auto checked = CheckTable(facts_, wanted_.shape, terms); !checked) {
       const Error& error = checked.error().error;
       Differs(error.what + (error.hint.empty() ? "" : "; " + error.hint));
     }
@@ -122,13 +124,20 @@ class TablePlanner {
           "it in {}.types if one may come",
           NameOf(column), wanted.sampled.count(), wanted_.output));
     }
+    const bool number = wanted.kind == ValueKind::kDecimal || wanted.kind == ValueKind::kLongWhole;
+    if (dialect_ == Dialect::kSqlite && wanted.type.empty() && number && shape.fence != column) {
+      step.remarks.push_back(fmt::format(
+          "{}: a text, since SQLite would round {}: say numeric in {}.types to compare by value",
+          NameOf(column), WordsOf(wanted.kind), wanted_.output));
+    }
     if (wanted.by != KnownBy::kNothing) return;
     const std::string by = shape.columns[column].selector.Text();
     const bool fence = wanted.kind == ValueKind::kWhole;
-    step.remarks.push_back(fmt::format(
-        "{}: nothing tells what {} is, so {}: say it in {}.types, or read records with --sample",
-        NameOf(column), by, fence ? "it is a number, being the fence" : "it is a text",
-        wanted_.output));
+    step.remarks.push_back(
+        fmt::format("{}: nothing tells what {} is{}, so {}: say it in {}.types{}", NameOf(column),
+                    by, wanted_.sampled ? ", and no sampled record has it" : "",
+                    fence ? "it is a number, being the fence" : "it is a text", wanted_.output,
+                    wanted_.sampled ? "" : ", or read records with --sample"));
   }
 
   void CreateSchema() {
@@ -201,16 +210,29 @@ class TablePlanner {
           fmt::format("{} is {}, which {}, as the schema says; change it, or correct {}.columns",
                       name, is, problem, wanted_.output));
     }
+    if (wanted.by == KnownBy::kSamples) NoteTexts(wanted, column, name, is);
     if (wanted.by != KnownBy::kTypes) return;
     const auto written = found_.types.find(wanted.type);
     const std::string asked =
         written == found_.types.end() ? TypeInCatalogue(wanted.type, dialect_) : written->second;
     const bool json = asked == "json" && column.cell.kind == CellKind::kJson;
-    if (json || asked == TypeInCatalogue(is, dialect_)) return;
+    if (json || IsSameType(asked, TypeInCatalogue(is, dialect_), dialect_)) return;
     Differs(
         fmt::format("{} is {}, and {}.types says {}; it stays as it is: change it yourself, or "
                     "correct types",
                     name, is, wanted_.output, wanted.type));
+  }
+
+  // As a text, 9 is above 10.
+  void NoteTexts(const WantedColumn& wanted, const ColumnFacts& column, const std::string& name,
+                 const std::string& type) {
+    const bool other = wanted.kind != ValueKind::kText && wanted.kind != ValueKind::kJson &&
+                       wanted.kind != ValueKind::kBytes;
+    if (!other || column.cell.kind != CellKind::kText) return;
+    plan_.notes.push_back(
+        fmt::format("{} is {}, and the {} sampled values are {}: they are kept "
+                    "as texts",
+                    name, type, wanted.sampled.count(), WordsOf(wanted.kind)));
   }
 
   // What a worker would say of the first that the column does not take; empty: it takes all.

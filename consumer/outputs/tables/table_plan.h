@@ -31,6 +31,7 @@ struct TablePlan {
   };
   std::vector<Step> steps;
   std::vector<std::string> differences;  // which no statement of the plan mends; a line each
+  std::vector<std::string> notes;        // what works, and may not be meant; a line each
   [[nodiscard]] bool empty() const { return steps.empty() && differences.empty(); }
 };
 

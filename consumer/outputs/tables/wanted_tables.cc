@@ -117,12 +117,11 @@ std::vector<WantedTable> WantedTables(const EffectShapes& effects, std::string_v
       columns.push_back(ColumnOf(effect.shape, i, effect.effect.rules.types));
     }
     for (const std::string& name : effect.tables) {
-      tables.push_back(
-          {.name = name,
-           .output = fmt::format("{}{}", output, effect.name.empty() ? "" : ".effects"),
-           .shape = effect.shape,
-           .effect = effect.effect,
-           .columns = columns});
+      tables.push_back({.name = name,
+                        .output = effect.SectionIn(output),
+                        .shape = effect.shape,
+                        .effect = effect.effect,
+                        .columns = columns});
     }
   }
   return tables;
@@ -133,7 +132,7 @@ tl::expected<std::vector<WantedTable>, RowProblem> WantedTables(const OutputOpti
   return std::visit(
       [&](const auto& options) -> tl::expected<std::vector<WantedTable>, RowProblem> {
         if constexpr (requires { options.rules; }) {
-          return ShapesOf(EffectsOf(options)).map([&](const EffectShapes& effects) {
+          return ShapesOf(options).map([&](const EffectShapes& effects) {
             return WantedTables(effects, kOutputs[static_cast<int>(*DialectOf(output))]);
           });
         }
@@ -231,6 +230,7 @@ void Sampler::AddRow(std::size_t table, bool value_known) {
 
 void Sampler::Finish() {
   for (WantedTable& table : tables_) {
+    table.sampled = true;
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       const auto kind = table.columns[i].sampled.Kind();
       if (kind) Learn(table, i, *kind, KnownBy::kSamples);

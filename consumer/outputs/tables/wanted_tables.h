@@ -73,6 +73,7 @@ struct WantedTable {
   RowShape shape;
   Effect effect;
   std::vector<WantedColumn> columns;  // in the order of the shape's
+  bool sampled = false;               // records were read for it, if there were any
 };
 
 // Unless something tells it already. A fence stays a number where it would be a text: as one, 9

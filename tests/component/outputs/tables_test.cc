@@ -155,7 +155,18 @@ TEST_P(TablesTest, HaveTheTypesOfTheFile) {
                   {"f", "\"my money\""},
                   {"g", "text COLLATE \"C\""},
                   {"h", "decimal"},
-                  {"i", "bigserial"}});
+                  {"i", "bigserial"},
+                  {"j", "char"},
+                  {"k", "bit varying(3)"},
+                  {"l", "time with time zone"},
+                  {"m", "interval"},
+                  {"n", "int8"},
+                  {"o", "float(24)"},
+                  {"p", "uuid"},
+                  {"q", "numeric(5,-2)[]"},
+                  {"r", "timestamp (3) without time zone"},
+                  {"s", "character varying"},
+                  {"t", "int4range"}});
     Exec("CREATE DOMAIN \"my money\" AS numeric(10,2)");
   } else if (Is("mysql")) {
     types.insert({{"c", "datetime(3)"},
@@ -173,12 +184,26 @@ TEST_P(TablesTest, HaveTheTypesOfTheFile) {
                   {"o", "fixed(10,2)"},
                   {"p", "decimal unsigned"},
                   {"q", "datetime(0)"},
-                  {"r", "float(53)"}});
+                  {"r", "float(53)"},
+                  {"s", "text(100)"},
+                  {"t", "blob(70000)"},
+                  {"u", "tinyint(1)"},
+                  {"v", "boolean"},
+                  {"w", "set('a','B')"},
+                  {"x", "varbinary(16)"},
+                  {"y", "time(3)"},
+                  {"z", "timestamp(6)"},
+                  {"za", "mediumtext"},
+                  {"zb", "real"},
+                  {"zc", "int4 unsigned"}});
   } else {
     types.insert({{"c", "DateTime"},
                   {"d", "unsigned big int"},
                   {"e", "Double  Precision"},
-                  {"f", "text COLLATE NOCASE"}});
+                  {"f", "text COLLATE NOCASE"},
+                  {"g", "decimal(10, 5)"},
+                  {"h", "NVARCHAR(9)"},
+                  {"i", "blob"}});
   }
   std::vector<Column> columns;
   for (const auto& [name, type] : types) {

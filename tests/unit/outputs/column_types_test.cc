@@ -114,6 +114,11 @@ TEST(ColumnTypes, AreComparedAsTheCatalogueWritesThem) {
       {"float(53)", "double", true},
       {"float(24)", "float", true},
       {"float(53)", "float", false},
+      {"text(100)", "tinytext", true},
+      {"TEXT (70000) CHARACTER SET utf8mb4", "mediumtext", true},
+      {"blob(9)", "tinyblob", true},
+      {"text(100)", "tinyblob", false},
+      {"text", "tinytext", false},
       {"ENUM('A') CHARACTER SET utf8mb4", "enum('A')", true},
       {"enum('a collate b')", "enum('a')", false},
       {"text COLLATE NOCASE", "TEXT", true, Dialect::kSqlite},
@@ -122,7 +127,8 @@ TEST(ColumnTypes, AreComparedAsTheCatalogueWritesThem) {
       {"serial", "integer", true, Dialect::kPostgres},
       {"integer", "INT", false, Dialect::kSqlite}};
   for (const Row& row : rows) {
-    EXPECT_EQ(TypeInCatalogue(row.file, row.dialect) == TypeInCatalogue(row.catalogue, row.dialect),
+    EXPECT_EQ(IsSameType(TypeInCatalogue(row.file, row.dialect),
+                         TypeInCatalogue(row.catalogue, row.dialect), row.dialect),
               row.same)
         << row.file << " " << row.catalogue << ": " << TypeInCatalogue(row.file, row.dialect);
   }

@@ -95,6 +95,47 @@ TEST(TablePlan, MakesATableOfTypesThatTheFileAndTheSelectorsTell) {
   EXPECT_THAT(plan.differences, IsEmpty());
 }
 
+TEST(TablePlan, TellsWhatSamplesDidNotTell) {
+  const OutputOptions output =
+      Options(Dialect::kSqlite, Columns({{"a", "json:/a"}, {"b", "json:/b"}, {"c", "json:/c"}}));
+  auto wanted = WantedTables(output).value();
+  wanted[0].sampled = true;
+  wanted[0].columns[0] = {.kind = ValueKind::kDecimal, .by = KnownBy::kSamples};
+  wanted[0].columns[1] = {.type = "numeric", .kind = ValueKind::kDecimal, .by = KnownBy::kTypes};
+  const auto plan = PlanTables(wanted, {.tables = {std::nullopt}, .ledgers = {}, .types = {}},
+                               Dialect::kSqlite, kTerms, false);
+  ASSERT_THAT(plan.steps, SizeIs(1));
+  EXPECT_THAT(plan.steps[0].remarks,
+              ElementsAre("a: a text, since SQLite would round decimals: say numeric in "
+                          "output.sqlite.types to compare by value",
+                          "c: nothing tells what json:/c is, and no sampled record has it, so it "
+                          "is a text: say it in output.sqlite.types"));
+}
+
+TEST(TablePlan, NotesOtherValuesThatATextTakesAndDiffersInNothing) {
+  const OutputOptions output = Options(Dialect::kPostgres, Columns({{"a", "json:/a"}}));
+  const TableFacts there{
+      .name = "effects",
+      .columns = {{.name = "a", .type = "text", .cell = {.kind = CellKind::kText}}}};
+  const auto notes = [&](std::initializer_list<std::string_view> numbers) {
+    auto wanted = WantedTables(output).value();
+    for (const std::string_view text : numbers) {
+      wanted[0].columns[0].sampled.Add(JsonType::kNumber, text);
+    }
+    if (const auto kind = wanted[0].columns[0].sampled.Kind()) {
+      Learn(wanted[0], 0, *kind, KnownBy::kSamples);
+    }
+    const auto plan = PlanTables(wanted, {.tables = {there}, .ledgers = {}, .types = {}},
+                                 Dialect::kPostgres, kTerms, false);
+    EXPECT_TRUE(plan.empty());
+    return plan.notes;
+  };
+  EXPECT_THAT(notes({"1", "2"}),
+              ElementsAre("effects.a is text, and the 2 sampled values are whole numbers: they are "
+                          "kept as texts"));
+  EXPECT_THAT(notes({}), IsEmpty());
+}
+
 TEST(TablePlan, HasTheTypesOfEachDatabase) {
   EXPECT_THAT(Statements(Plan(OfAllKinds(Dialect::kMysql))),
               ElementsAre("CREATE TABLE `effects` (\n"
