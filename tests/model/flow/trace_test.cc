@@ -98,7 +98,7 @@ TEST_F(AllTraces, ARecordContinuesTheTraceOfItsProducerThroughHandlerTransaction
   worker.Wait(Millis(1000));
   worker.Confirm();
   const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736";
-  EXPECT_EQ(Names(trace), "process t, lock, look up, handle http, write, commit");
+  EXPECT_EQ(Names(trace), "process t, lock, look up, handle http, write, commit t");
   const auto process = Named("process t");
   ASSERT_THAT(process, SizeIs(1));
   EXPECT_EQ(SpanIdText(process[0].parent), "00f067aa0ba902b7");
