@@ -59,7 +59,7 @@ constexpr std::array kHomes = {
     Home{"sqlite3.h", "consumer/outputs", "consumer/cli/demo", "consumer/testing"},
     Home{"curl/", "consumer/handlers", "consumer/cli", "consumer/decode"},
     Home{"jq.h", "consumer/handlers", ""},
-    Home{"google/protobuf/", "consumer/decode", "consumer/encode"},
+    Home{"google/protobuf/", "consumer/decode", "consumer/encode", "metrics/traces"},
     Home{"CLI/", "consumer/cli", ""},
 };
 

@@ -195,6 +195,7 @@ const std::vector<Room>& Rooms() {
            {"locking/base", "locking/core", "consumer/record", "consumer/pipeline", "metrics/log"},
            1080},
       Room{"metrics/status", {"locking/base", "consumer/pipeline", "metrics/log", "metrics"}, 1190},
+      Room{"metrics/traces", {"consumer/record", "consumer/trace"}, 210},
       Room{"metrics/http", {"locking/base", "consumer/pipeline", "metrics", "metrics/status"}, 430},
       Room{"consumer/cli/shared",
            {"consumer/json", "locking/base", "locking/core", "locking/core/lock", "locking/redis",
