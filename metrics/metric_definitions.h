@@ -3,6 +3,7 @@
 // values of a label are in the order of the enum that the observers carry.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -308,6 +309,21 @@ struct PipelineCells {
   Gauge ready{all, "fencepost_ready",
               "1 while the worker has joined its group, sees a quorum and is not draining. At 0 "
               "the reason is at /ready."};
+};
+
+// Of the process: spans of traces, on their way to a collector.
+enum class SpanDrop : std::uint8_t { kQueueFull, kRefused, kFailed };
+struct SpanCells {
+  Metrics all;
+  Counter exported{all, "fencepost_spans_exported_total",
+                   "Spans of traces that the collector took. Flat while records are sampled: see "
+                   "spans_dropped_total and the log."};
+  Counter dropped{all,
+                  "fencepost_spans_dropped_total",
+                  "Spans that did not reach the collector. queue_full: it is too slow, or lower "
+                  "observe.traces.sample; refused: check endpoint and headers; failed: bring it "
+                  "back.",
+                  {{"reason", {"queue_full", "refused", "failed"}}}};
 };
 
 struct BuildInfo {

@@ -110,8 +110,10 @@ std::vector<MetricFamily> MetricsPage::Collect() const {
     for (const auto& pipeline : pipelines_) pipeline->Collect(*pipeline->All()[i], family.metric);
   }
   const ProcessCells process(build_, start_time_);
-  for (const Metric* metric : process.all) {
-    metric->Collect("", families.emplace_back(FamilyOf(*metric)).metric);
+  for (const Metrics* of_process : {&spans_.all, &process.all}) {
+    for (const Metric* metric : *of_process) {
+      metric->Collect("", families.emplace_back(FamilyOf(*metric)).metric);
+    }
   }
   return families;
 }

@@ -26,12 +26,15 @@ class MetricsPage final : public prometheus::Collectable {
   // The pipeline's metrics live as long as the page. Error: there is a pipeline of this name.
   tl::expected<PipelineMetrics*, Error> Add(PipelineInfo info, Log* log);
 
+  SpanCells& spans() { return spans_; }
+
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override;
   [[nodiscard]] std::string Render() const;  // Prometheus text format
 
  private:
   const BuildInfo build_;
   const double start_time_;  // read once: the kernel's boot time may move by a second
+  SpanCells spans_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<PipelineMetrics>> pipelines_;  // guarded by mutex_
 };

@@ -56,6 +56,24 @@ PANELS = [
         high=1,
     ),
     Panel(
+        "Spans of traces",
+        "Spans a second that the collector took, and those that were dropped, by reason. queue_full: it is too slow;"
+        " refused: check endpoint and headers; failed: bring it back. Records wait for none of it.",
+        [
+            (
+                f"sum by (instance) (rate(fencepost_spans_exported_total{{{POD}}}{R}))",
+                "{{instance}} exported",
+            ),
+            (
+                f"sum by (instance, reason) (rate(fencepost_spans_dropped_total{{{POD}}}{R}))",
+                "{{instance}} {{reason}}",
+            ),
+        ],
+        "FencepostRecordStuck",
+        width=24,
+        height=6,
+    ),
+    Panel(
         "Versions and configurations",
         "One version and, for each pipeline, one configuration, or a rollout is under way or"
         " stuck.",

@@ -100,6 +100,8 @@ std::vector<Expected> RecordFamilies() {
 }
 
 const std::map<std::string, std::string> kProcessFamilies = {
+    {"fencepost_spans_exported_total", "counter"},
+    {"fencepost_spans_dropped_total", "counter"},
     {"process_cpu_seconds_total", "counter"},
     {"process_open_fds", "gauge"},
     {"process_max_fds", "gauge"},
@@ -163,6 +165,7 @@ TEST_F(Contract, EverySeriesOfAPipelineExistsAtZeroFromTheStart) {
   }
   for (const auto& [series, value] : text_.series) {
     if (!series.starts_with("fencepost_") || series.starts_with("fencepost_build_info")) continue;
+    if (kProcessFamilies.contains(series.substr(0, series.find('{')))) continue;
     if (series.find("_bucket{") != std::string::npos) continue;
     EXPECT_TRUE(expected_series.contains(series)) << "not in the contract: " << series;
   }
@@ -181,6 +184,15 @@ TEST_F(Contract, NoFamilyIsMissingOrBeyondTheContract) {
   for (const auto& [name, type] : text_.type) found.insert(name);
   EXPECT_EQ(found, expected);
   EXPECT_EQ(text_.series["fencepost_build_info{version=\"1.2.3\",commit=\"c0ffee\"}"], 1);
+}
+
+TEST_F(Contract, SpansExistAtZeroFromTheStartWithoutTracesToo) {
+  EXPECT_EQ(text_.series.at("fencepost_spans_exported_total"), 0);
+  for (const char* reason : {"queue_full", "refused", "failed"}) {
+    const auto series = "fencepost_spans_dropped_total{reason=\"" + std::string(reason) + "\"}";
+    ASSERT_TRUE(text_.series.contains(series)) << series;
+    EXPECT_EQ(text_.series[series], 0) << series;
+  }
 }
 
 TEST_F(Contract, HistogramsHaveAtMostTwelveBuckets) {
@@ -236,6 +248,8 @@ TEST(Provoked, EverySeriesHasATestThatMovesIt) {
   Metrics all = cells.all;
   const ProcessCells process({}, 0);
   all.push_back(&process.build_info);
+  const SpanCells spans;
+  all.insert(all.end(), spans.all.begin(), spans.all.end());
   for (const Metric* metric : all) {
     const auto& [type, metric_name, help, labels, unit, buckets] = metric->definition();
     const std::string name(metric_name.substr(std::string("fencepost_").size()));
