@@ -187,6 +187,11 @@ void LintObserve(const Values& values, Findings& findings) {
     findings.Error(values.KeyPlace(kToken), "control",
                    "{} is of no use without observe.control: token", kToken);
   }
+  for (const Text& header : values.Texts("observe.traces.headers")) {
+    if (header.value.find_first_of("\r\n") == std::string::npos) continue;
+    findings.Error(header.at, "value", "observe.traces.headers.{}: a header is one line",
+                   header.name);
+  }
 }
 
 constexpr std::array<Relation, 5> kRelations{{

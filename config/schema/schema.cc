@@ -14,6 +14,7 @@ using T = Type;
 constexpr auto kTop = [](auto& o) { return &o; };
 constexpr auto kKafka = [](auto& o) { return &o.kafka; };
 constexpr auto kObserve = [](auto& o) { return &o.observe; };
+constexpr auto kTraces = [](auto& o) { return &o.observe.traces; };
 constexpr auto kTiming = [](auto& o) { return &o.lock.lock; };
 constexpr auto kLock = [](auto& o) { return &o.lock; };
 constexpr auto kRedis = [](auto& o) { return &o.lock.redis; };
@@ -215,6 +216,7 @@ std::vector<Key> ProcessingKeys() {
 std::vector<Key> LedgerAndObserveKeys() {
   const KeysOf ledger("ledger", kTop);
   const KeysOf observe("observe", kObserve);
+  const KeysOf traces("observe.traces", kTraces);
   return {
       ledger("", "The table of what took effect."),
       ledger("keep", &PipelineOptions::ledger_keep,
@@ -247,6 +249,21 @@ std::vector<Key> LedgerAndObserveKeys() {
                .choices = {"debug", "info", "warn", "error"}}),
       observe("log.format", &ObserveOptions::log_format, "One JSON object a line, or text.",
               {.of_process = true, .choices = {"json", "text"}}),
+      traces("",
+             "Traces of the records, sent by OTLP over HTTP. What is not given here, the standard "
+             "variables `OTEL_*` say; an endpoint there switches traces on, too."),
+      traces("endpoint", &TraceOptions::endpoint,
+             "`http://HOST:4318` or `https://HOST` of a collector; `/v1/traces` is added.",
+             {.of_process = true, .default_words = "no traces", .check = CheckHttpUrl}),
+      traces("sample", &TraceOptions::sample,
+             "Share of the records that is traced, of those whose headers do not decide it. "
+             "Failed, contended and slow ones always are.",
+             {.of_process = true, .limits = {{"0", "1"}}}),
+      traces("slow", &TraceOptions::slow,
+             "A record that took so long, without its waits for others, is slow.",
+             {.of_process = true, .limits = {{"1ms", "1h"}}}),
+      traces("headers", &TraceOptions::headers, "Headers of each request, such as a token.",
+             {.of_process = true, .check = CheckHttpHeader, .secret = true}),
   };
 }
 

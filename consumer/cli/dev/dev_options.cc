@@ -159,6 +159,7 @@ DevPipeline ForDev(PipelineOptions file, const DevPlaces& places) {
   options.processing.revoke_drain = std::min(options.processing.revoke_drain, kEnd);
   options.shutdown_timeout = std::min(options.shutdown_timeout, 2 * kEnd);
   options.observe = {};
+  std::erase_if(options.shown, [](const auto& key) { return key.first.starts_with("observe."); });
   options.observe.log_format = "text";
   return dev;
 }

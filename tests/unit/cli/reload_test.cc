@@ -82,6 +82,9 @@ TEST(Reload, AppliesWhatItSaysAndNothingElse) {
        "handler.http.headers needs a restart"},
       {"observe: {control: token, control_token: old}\n",
        "observe: {control: token, control_token: new}\n", "observe.control_token needs a restart"},
+      {"observe: {traces: {endpoint: http://a, headers: {A: old}}}\n",
+       "observe: {traces: {endpoint: http://b, headers: {A: new}}}\n",
+       "observe.traces.endpoint, observe.traces.headers need a restart"},
   };
   for (const Change& change : changes) {
     SCOPED_TRACE(change.before + change.after);

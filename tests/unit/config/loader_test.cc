@@ -179,7 +179,9 @@ output:
     table: effects
     columns: {"order id": key, note: "json:/note?", kind: "=order", raw: value}
 ledger: {keep: 30d}
-observe: {http: "0.0.0.0:0", log: {level: debug, format: text}}
+observe: {http: "0.0.0.0:0", log: {level: debug, format: text},
+          traces: {endpoint: "https://otel", sample: 0.25, slow: 250ms,
+                   headers: {Authorization: "Bearer ${SECRET}"}}}
 shutdown_timeout: 5s
 )");
   EXPECT_EQ(o.guarantee, consumer::Guarantee::kAtLeastOnce);
@@ -234,6 +236,11 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.observe.http, "0.0.0.0:0");
   EXPECT_EQ(o.observe.log_level, "debug");
   EXPECT_EQ(o.observe.log_format, "text");
+  const consumer::TraceOptions& traces = o.observe.traces;
+  EXPECT_EQ(traces.endpoint, "https://otel");
+  EXPECT_EQ(traces.sample, 0.25);
+  EXPECT_EQ(traces.slow, 250ms);
+  EXPECT_THAT(traces.headers, ElementsAre(std::pair("Authorization", "Bearer hunter2")));
   EXPECT_EQ(o.shutdown_timeout, 5s);
 }
 

@@ -198,7 +198,7 @@ const std::vector<Room>& Rooms() {
       Room{"metrics/traces",
            {"locking/base", "consumer/record", "consumer/trace", "consumer/pipeline",
             "consumer/handlers/http", "metrics/log", "metrics"},
-           780},
+           1110},
       Room{"metrics/http", {"locking/base", "consumer/pipeline", "metrics", "metrics/status"}, 430},
       Room{"consumer/cli/shared",
            {"consumer/json", "locking/base", "locking/core", "locking/core/lock", "locking/redis",
