@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "consumer/pipeline/observer.h"
@@ -32,6 +33,7 @@ struct PipelineInfo {
   // Sees each record as the observer does; on the same thread.
   std::function<void(consumer::ProcessedResult, const consumer::WriteItem&, bool lost)>
       on_processed{};
+  std::function<void(std::vector<consumer::Span>)> on_spans{};  // as the observer does
 };
 
 // Counters since the start, for people (/status and the status page); a scrape has all of them.
@@ -193,6 +195,9 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
     if (log_ != nullptr) log_->Write(severity, info_.name, event, text, record);
   }
   void OnReady(bool ready) override { cells_.ready.Set(ready ? 1 : 0); }
+  void OnSpans(std::vector<consumer::Span> spans) override {
+    if (info_.on_spans) info_.on_spans(std::move(spans));
+  }
 
  private:
   struct PartitionNumbers {

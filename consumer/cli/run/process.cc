@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "config/text/variables.h"
 #include "consumer/cli/run/free_memory.h"
 #include "consumer/cli/run/reload.h"
 #include "consumer/cli/shared/command.h"
@@ -16,6 +17,7 @@
 #include "consumer/worker/worker_parts.h"
 #include "metrics/status/status_json.h"
 #include "metrics/status/status_page.h"
+#include "metrics/traces/otel_environment.h"
 
 namespace fencepost::cli {
 namespace {
@@ -71,12 +73,18 @@ Process::Process(std::vector<PipelineOptions> pipelines, PipelineFiles files,
       on_give_up_(std::move(hooks.on_give_up)),
       log_(LogOptionsFor(pipelines_.front().observe, worker, hooks)),
       page_({Version(), Commit()}) {
-  for (const PipelineOptions& options : pipelines_) {
+  const metrics::ExportOptions traces = StartTraces();
+  for (PipelineOptions options : pipelines_) {
+    options.observe.traces = traces.traces;
     const auto added = page_.Add({.name = options.name,
                                   .nodes = static_cast<int>(options.lock.redis.nodes.size()),
                                   .lock_ttl = options.lock.lock.ttl,
                                   .config_hash = options.config_hash,
-                                  .on_processed = hooks.on_processed},
+                                  .on_processed = hooks.on_processed,
+                                  .on_spans =
+                                      [this](std::vector<consumer::Span> spans) {
+                                        if (exporter_) exporter_->Put(std::move(spans));
+                                      }},
                                  &log_);
     workers_.push_back(std::make_unique<Worker>(options, worker, *added, *added));
     watched_.push_back({.metrics = *added, .settings = options.shown});
@@ -84,6 +92,29 @@ Process::Process(std::vector<PipelineOptions> pipelines, PipelineFiles files,
 }
 
 Process::~Process() = default;
+
+// By the first file and the environment.
+metrics::ExportOptions Process::StartTraces() {
+  const PipelineOptions& first = pipelines_.front();
+  const auto given = [&first](std::string_view key) {
+    const std::string path = fmt::format("observe.traces.{}", key);
+    return std::ranges::any_of(first.shown, [&](const auto& setting) {
+      return key.empty() ? setting.first.starts_with(path) : setting.first == path;
+    });
+  };
+  metrics::ResolvedTraces resolved = metrics::ResolveTraces(
+      {.options = first.observe.traces, .given = given}, config::Environment::Process().variable);
+  for (const std::string& warning : resolved.warnings) {
+    log_.Write(Severity::kWarn, "", "traces_variable", warning);
+  }
+  if (resolved.options.on()) {
+    log_.Write(Severity::kInfo, "", "traces_on",
+               "traces go to " + metrics::ShownEndpoint(resolved.options.traces.endpoint));
+    exporter_ =
+        metrics::SpanExporter::Start(resolved.options, Version(), worker_, page_.spans(), &log_);
+  }
+  return std::move(resolved.options);
+}
 
 tl::expected<void, Error> Process::StartHttp(const std::string& address) {
   const consumer::ObserveOptions& observe = pipelines_.front().observe;

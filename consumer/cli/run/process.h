@@ -23,6 +23,7 @@
 #include "metrics/page.h"
 #include "metrics/status/history.h"
 #include "metrics/status/shown_pipeline.h"
+#include "metrics/traces/span_exporter.h"
 
 namespace fencepost::cli {
 
@@ -66,6 +67,7 @@ class Process {
     std::unique_ptr<Histories> last_minute = std::make_unique<Histories>();
   };
 
+  [[nodiscard]] metrics::ExportOptions StartTraces();
   RunSignals::Woken WaitForTheEnd(const RunSignals& signals);
   void Reload();
   void Apply(std::size_t worker, const consumer::PipelineOptions& fresh);
@@ -83,6 +85,7 @@ class Process {
   const std::function<void()> on_give_up_;
   metrics::Log log_;
   metrics::MetricsPage page_;
+  std::unique_ptr<metrics::SpanExporter> exporter_;  // none: there are no traces
   std::vector<std::unique_ptr<consumer::Worker>> workers_;
   mutable std::mutex mutex_;
   std::vector<Watched> watched_;  // of each worker
