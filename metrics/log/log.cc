@@ -10,6 +10,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <nlohmann/json.hpp>
 
+#include "consumer/trace/trace_context.h"
 #include "locking/base/control_text.h"
 #include "locking/base/time_text.h"
 
@@ -48,6 +49,9 @@ void AddFields(const consumer::AboutRecord& record, nlohmann::ordered_json& json
   if (!record.record_id.empty()) json["record_id"] = record.record_id;
   if (record.token != 0) json["token"] = record.token;
   if (record.attempt > 0) json["attempt"] = record.attempt;
+  if (!record.trace.there()) return;
+  json["trace_id"] = consumer::TraceIdText(record.trace);
+  json["span_id"] = consumer::SpanIdText(record.trace.span);
 }
 
 // " topic=orders partition=3 …"; a value with blanks, quotes or an equals sign is quoted.

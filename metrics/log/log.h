@@ -1,7 +1,7 @@
 // The log: one line an event on stderr, as JSON or as text. What an event says of one record
-// (topic, partition, offset, record_id, token, attempt) are fields of their own. The last errors
-// and warnings of each pipeline are kept for /status, whatever the log's level. Names of events:
-// EVENTS.md.
+// (topic, partition, offset, record_id, token, attempt, trace_id, span_id) are fields of their own.
+// The last errors and warnings of each pipeline are kept for /status, whatever the log's level.
+// Names of events: EVENTS.md.
 //
 // Repeats are held back for ten seconds: the same event with the same text, of whatever record; and
 // of one event with ever different texts (as those of 10,000 bad records are) what comes after the

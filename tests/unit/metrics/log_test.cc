@@ -209,6 +209,26 @@ consumer::AboutRecord About(std::int64_t offset) {
           .attempt = 2};
 }
 
+TEST_F(LogTest, NamesTheTraceAndSpanOfARecordWhereThereAreSome) {
+  consumer::AboutRecord traced = About(41);
+  traced.trace = {.trace_high = 1, .trace_low = 0xab, .span = 0xcd};
+  Open();
+  log_->Write(Severity::kWarn, "orders", "handler_failed", "503", traced);
+  log_->Write(Severity::kWarn, "orders", "handler_failed", "504", About(41));
+  auto lines = Lines();
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(json::parse(lines[0])["trace_id"], "000000000000000100000000000000ab");
+  EXPECT_EQ(json::parse(lines[0])["span_id"], "00000000000000cd");
+  EXPECT_FALSE(json::parse(lines[1]).contains("trace_id"));
+  EXPECT_FALSE(json::parse(lines[1]).contains("span_id"));
+
+  Open(LogFormat::kText);
+  log_->Write(Severity::kWarn, "orders", "handler_failed", "503", traced);
+  lines = Lines();
+  EXPECT_THAT(lines.back(), HasSubstr(" trace_id=000000000000000100000000000000ab "
+                                      "span_id=00000000000000cd"));
+}
+
 TEST_F(LogTest, WritesWhatItKnowsOfARecordAsFieldsOfTheirOwn) {
   Open();
   log_->Write(Severity::kWarn, "orders", "handler_failed", "503", About(41));
