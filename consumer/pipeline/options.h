@@ -52,6 +52,7 @@ struct ClusterOptions {
   bool tls = false;                              // without a CA by the system's
   std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
   std::string sasl_mechanism, sasl_username, sasl_password;
+  std::string sasl_region;  // of AWS_MSK_IAM, which needs it
   OauthOptions oauth;
 };
 
@@ -307,15 +308,32 @@ struct TraceOptions {
   std::string endpoint;        // of OTLP over HTTP, with its path; empty: there are no traces
   double sample = 0.01;        // of the records that begin a trace: 0 to 1
   bool parent_decides = true;  // a record that continues a trace is kept as its header says
-  Millis slow{1000};           // from its lock on; what takes longer is kept
+  Millis slow{1000};           // a record that others have had in their hands for so long is kept
   std::vector<std::pair<std::string, std::string>> headers;  // of each request
   std::string service = "fencepost";
   std::vector<std::pair<std::string, std::string>> resource;  // further attributes
   Millis timeout{10'000};                                     // of a request
 };
 
+// TLS of the HTTP port: paths of PEM files, which are read again when they change.
+struct PortTls {
+  std::string certificate, key;  // empty: no TLS
+  std::string client_ca;  // who signs the certificates of those who ask; empty: they need none
+  bool operator==(const PortTls&) const = default;
+};
+
+// Who may ask the HTTP port: who says the token, or name and password. None of both: anybody.
+struct PortAuth {
+  std::string bearer;
+  std::string username, password;
+  std::vector<std::string> open;  // live, ready: they may be asked by anybody
+  bool operator==(const PortAuth&) const = default;
+};
+
 struct ObserveOptions {
   std::string http;  // HOST:PORT; empty: no server
+  PortTls tls;
+  PortAuth auth;
   ControlAccess control = ControlAccess::kOff;
   std::string control_token;
   std::string log_level = "info";
