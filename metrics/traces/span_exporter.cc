@@ -47,9 +47,8 @@ SpanExporter::SpanExporter(ExportOptions options, const std::string& version,
       log_(log),
       post_(options_, "fencepost/" + version),
       retry_(options_.backoff) {
-  FENCEPOST_CHECK(
-      options_.on() && options_.max_batch > 0 && options_.max_batch <= options_.max_queue,
-      options_.max_batch);
+  FENCEPOST_CHECK(options_.on(), "no endpoint");
+  FENCEPOST_CHECK(options_.max_batch > 0 && options_.max_batch <= options_.max_queue, "max_batch");
 }
 
 SpanExporter::~SpanExporter() { Stop(); }

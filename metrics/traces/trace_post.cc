@@ -32,7 +32,7 @@ std::string Gzip(const std::string& bytes) {
   const int ended = deflate(&stream, Z_FINISH);
   packed.resize(stream.total_out);
   deflateEnd(&stream);
-  FENCEPOST_CHECK(ended == Z_STREAM_END, ended);
+  FENCEPOST_CHECK(ended == Z_STREAM_END, "deflate");
   return packed;
 }
 
