@@ -1,9 +1,7 @@
 #include "metrics/traces/otel_environment.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>

@@ -72,7 +72,6 @@ Collector::Collector() {
 receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{}"}}}}}}}}
 exporters: {{file: {{path: "{}", flush_interval: 50ms}}}}
 service:
-  telemetry: {{metrics: {{level: none}}}}
   pipelines: {{traces: {{receivers: [otlp], exporters: [file]}}}}
 )",
                                                                    port_, dir_.File("spans.json")));

@@ -13,10 +13,12 @@ import (
 	"go.opentelemetry.io/collector/otelcol"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/service/telemetry"
 )
 
 func factories() (otelcol.Factories, error) {
-	var all otelcol.Factories
+	// It tells nothing of itself.
+	all := otelcol.Factories{Telemetry: telemetry.NewFactory(func() component.Config { return &struct{}{} })}
 	var err error
 	if all.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory()); err != nil {
 		return all, err

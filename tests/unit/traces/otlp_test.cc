@@ -59,7 +59,7 @@ TEST(TraceRequest, HasIdsAsBigEndianBytes) {
 
 TEST(TraceRequest, HasNameKindTimesAndWhetherItIsSampled) {
   Span span = Simple();
-  Fields fields = SpanFields(span);
+  const Fields fields = SpanFields(span);
   EXPECT_EQ(fields.Text(5), "orders process");
   EXPECT_EQ(fields.Number(6), 5);
   EXPECT_EQ(fields.Number(7), 1'700'000'000'000'000'001);
@@ -67,9 +67,9 @@ TEST(TraceRequest, HasNameKindTimesAndWhetherItIsSampled) {
   EXPECT_EQ(fields.Number(16), 1);
   span.context.sampled = false;
   span.start = Nanos(-1);
-  fields = SpanFields(span);
-  EXPECT_EQ(fields.Number(16), -1);
-  EXPECT_EQ(fields.Number(7), 0);
+  const Fields other = SpanFields(span);
+  EXPECT_EQ(other.Number(16), -1);
+  EXPECT_EQ(other.Number(7), 0);
 }
 
 TEST(TraceRequest, HasNoParentStatusEventOrLinkWhereThereIsNone) {
