@@ -36,23 +36,45 @@ void Metric::Set(std::int64_t value, int series) {
   At(series, 0).store(value, std::memory_order_relaxed);
 }
 
-void Metric::Observe(std::int64_t value, int series) {
-  value = std::max<std::int64_t>(value, 0);
+std::size_t Metric::BucketOf(std::int64_t value) const {
   const auto bucket =
       std::ranges::find_if(bounds_, [value](std::int64_t bound) { return value <= bound; });
-  At(series, static_cast<std::size_t>(bucket - bounds_.begin()))
-      .fetch_add(1, std::memory_order_relaxed);
+  return static_cast<std::size_t>(bucket - bounds_.begin());
+}
+
+double Metric::Exposed(std::int64_t value) const {
+  return static_cast<double>(value) / static_cast<double>(definition_.unit);
+}
+
+void Metric::Observe(std::int64_t value, int series) {
+  value = std::max<std::int64_t>(value, 0);
+  At(series, BucketOf(value)).fetch_add(1, std::memory_order_relaxed);
   At(series, width_ - 1).fetch_add(value, std::memory_order_relaxed);
+}
+
+void Metric::Observe(std::int64_t value, const consumer::TraceContext& trace,
+                     std::chrono::milliseconds unix_time, int series) {
+  value = std::max<std::int64_t>(value, 0);
+  Observe(value, series);
+  const std::lock_guard lock(exemplars_mutex_);
+  exemplars_[{static_cast<std::size_t>(series), BucketOf(value)}] = {trace, Exposed(value),
+                                                                     unix_time};
 }
 
 std::int64_t Metric::Value(int series) const {
   return At(series, 0).load(std::memory_order_relaxed);
 }
 
-void Metric::Collect(const std::string& pipeline, std::vector<ClientMetric>& out) const {
+void Metric::Collect(const std::string& pipeline, std::vector<ClientMetric>& out,
+                     Exemplars& exemplars) const {
+  {
+    const std::lock_guard lock(exemplars_mutex_);  // before the counts are read
+    for (const auto& [where, exemplar] : exemplars_) {
+      exemplars[{out.size() + where.first, where.second}] = exemplar;
+    }
+  }
   const auto exposed = [this](int series, std::size_t cell) {
-    const std::int64_t value = At(series, cell).load(std::memory_order_relaxed);
-    return static_cast<double>(value) / static_cast<double>(definition_.unit);
+    return Exposed(At(series, cell).load(std::memory_order_relaxed));
   };
   for (int i = 0; i < series_; ++i) {
     ClientMetric& one = out.emplace_back();

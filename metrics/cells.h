@@ -1,7 +1,7 @@
 // A metric and its numbers: one relaxed atomic integer a counter or gauge, one a bucket plus a sum
 // for a histogram. No mutex, so that counting never waits for a scrape. A scrape reads each number
 // whole, but not all of them at one instant: a histogram's sum may be an observation ahead of its
-// count.
+// count. Exemplars have a mutex: they come only with traces that are kept.
 //
 // A metric's cells begin on a cache line of their own: what the engine, Kafka and output threads
 // count lies in different metrics, so they do not disturb each other.
@@ -9,9 +9,13 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +23,8 @@
 
 #include <prometheus/client_metric.h>
 #include <prometheus/metric_family.h>
+
+#include "consumer/trace/trace_context.h"
 
 namespace fencepost::metrics {
 
@@ -40,6 +46,15 @@ struct Definition {
   std::vector<double> buckets;  // upper bounds without infinity, in the exposed unit
 };
 
+// An observation that belongs to a trace: the newest of its bucket.
+struct Exemplar {
+  consumer::TraceContext trace;
+  double value = 0;  // in the exposed unit
+  std::chrono::milliseconds unix_time{0};
+};
+// By series, which is its place among those collected, and by bucket; the last one is infinity's.
+using Exemplars = std::map<std::pair<std::size_t, std::size_t>, Exemplar>;
+
 class Metric;
 using Metrics = std::vector<const Metric*>;
 
@@ -54,6 +69,9 @@ class Metric {
   void Add(std::int64_t delta, int series = 0);      // counter, gauge; in the CellUnit
   void Set(std::int64_t value, int series = 0);      // gauge
   void Observe(std::int64_t value, int series = 0);  // histogram; negative counts as 0
+  // The same, as its bucket's exemplar from now on. `trace` is there.
+  void Observe(std::int64_t value, const consumer::TraceContext& trace,
+               std::chrono::milliseconds unix_time, int series = 0);
   // One more of the series that an enum's value names.
   template <typename Enum>
   requires std::is_enum_v<Enum>
@@ -62,8 +80,10 @@ class Metric {
   [[nodiscard]] const Definition& definition() const { return definition_; }
   [[nodiscard]] int series() const { return series_; }  // 0: of labels known only at run time
   [[nodiscard]] std::int64_t Value(int series) const;   // counter, gauge; in the CellUnit
-  // Appends its series, with the label `pipeline` first where there is one.
-  void Collect(const std::string& pipeline, std::vector<prometheus::ClientMetric>& out) const;
+  // Appends its series, with the label `pipeline` first where there is one, and adds their
+  // exemplars, each of which is in the count of its bucket.
+  void Collect(const std::string& pipeline, std::vector<prometheus::ClientMetric>& out,
+               Exemplars& exemplars) const;
 
  private:
   static constexpr std::size_t kPerLine = 8;
@@ -72,12 +92,17 @@ class Metric {
   };
 
   [[nodiscard]] std::atomic<std::int64_t>& At(int series, std::size_t cell) const;
+  [[nodiscard]] std::size_t BucketOf(std::int64_t value) const;
+  [[nodiscard]] double Exposed(std::int64_t value) const;
 
   const Definition definition_;
   int series_ = 1;
   std::size_t width_ = 1;             // cells a series: 1, or buckets + infinity + sum
   std::vector<std::int64_t> bounds_;  // of the buckets, in the CellUnit
   std::unique_ptr<Line[]> lines_;
+
+  mutable std::mutex exemplars_mutex_;
+  Exemplars exemplars_;  // guarded by exemplars_mutex_
 };
 
 template <prometheus::MetricType kType>

@@ -204,7 +204,8 @@ struct PipelineCells {
   Seconds handler_duration{
       all,
       "fencepost_handler_duration_seconds",
-      "Seconds of one handler call. Near processing.timeout: look at the service behind it.",
+      "Seconds of one handler call. Near processing.timeout: look at the service behind it. "
+      "Exemplars: traces.",
       {.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}};
   Seconds output_write_duration{all,
                                 "fencepost_output_write_duration_seconds",
@@ -222,7 +223,8 @@ struct PipelineCells {
   Seconds record_end_to_end{all,
                             "fencepost_record_end_to_end_duration_seconds",
                             "Seconds from the record's timestamp to its effect. When it grows: lag "
-                            "first, then lock wait, handler and output durations.",
+                            "first, then lock wait, handler and output durations. Exemplars: "
+                            "traces.",
                             {.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 300}};
   Counter retries{all,
                   "fencepost_retries_total",

@@ -66,9 +66,9 @@ double StartTime() {
          ReadProcStat()[kStartTicks] / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-MetricFamily FamilyOf(const Metric& metric) {
+Family FamilyOf(const Metric& metric) {
   const Definition& definition = metric.definition();
-  return {std::string(definition.name), std::string(definition.help), definition.type, {}};
+  return {{std::string(definition.name), std::string(definition.help), definition.type, {}}, {}};
 }
 
 }  // namespace
@@ -102,24 +102,35 @@ tl::expected<PipelineMetrics*, Error> MetricsPage::Add(PipelineInfo info, Log* l
   return pipelines_.back().get();
 }
 
-std::vector<MetricFamily> MetricsPage::Collect() const {
-  std::vector<MetricFamily> families;
+std::vector<Family> MetricsPage::Families() const {
+  std::vector<Family> families;
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; !pipelines_.empty() && i < pipelines_[0]->All().size(); ++i) {
-    MetricFamily& family = families.emplace_back(FamilyOf(*pipelines_[0]->All()[i]));
-    for (const auto& pipeline : pipelines_) pipeline->Collect(*pipeline->All()[i], family.metric);
+    auto& [numbers, exemplars] = families.emplace_back(FamilyOf(*pipelines_[0]->All()[i]));
+    for (const auto& pipeline : pipelines_) {
+      pipeline->Collect(*pipeline->All()[i], numbers.metric, exemplars);
+    }
   }
   const ProcessCells process(build_, start_time_);
   for (const Metrics* of_process : {&spans_.all, &process.all}) {
     for (const Metric* metric : *of_process) {
-      metric->Collect("", families.emplace_back(FamilyOf(*metric)).metric);
+      auto& [numbers, exemplars] = families.emplace_back(FamilyOf(*metric));
+      metric->Collect("", numbers.metric, exemplars);
     }
   }
   return families;
 }
 
+std::vector<MetricFamily> MetricsPage::Collect() const {
+  std::vector<MetricFamily> collected;
+  for (Family& family : Families()) collected.push_back(std::move(family.numbers));
+  return collected;
+}
+
 std::string MetricsPage::Render() const {
   return prometheus::TextSerializer().Serialize(Collect());
 }
+
+std::string MetricsPage::RenderOpenMetrics() const { return OpenMetricsText(Families()); }
 
 }  // namespace fencepost::metrics

@@ -12,6 +12,7 @@
 #include <tl/expected.hpp>
 
 #include "locking/base/error.h"
+#include "metrics/open_metrics.h"
 #include "metrics/pipeline_metrics.h"
 
 namespace fencepost::metrics {
@@ -29,9 +30,12 @@ class MetricsPage final : public prometheus::Collectable {
   SpanCells& spans() { return spans_; }
 
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override;
-  [[nodiscard]] std::string Render() const;  // Prometheus text format
+  [[nodiscard]] std::string Render() const;             // Prometheus text format
+  [[nodiscard]] std::string RenderOpenMetrics() const;  // the same with exemplars
 
  private:
+  [[nodiscard]] std::vector<Family> Families() const;
+
   const BuildInfo build_;
   const double start_time_;  // read once: the kernel's boot time may move by a second
   SpanCells spans_;

@@ -130,8 +130,9 @@ Counts PipelineMetrics::CurrentCounts() const {
   return counts;
 }
 
-void PipelineMetrics::Collect(const Metric& metric, std::vector<ClientMetric>& out) const {
-  if (metric.series() > 0) return metric.Collect(info_.name, out);
+void PipelineMetrics::Collect(const Metric& metric, std::vector<ClientMetric>& out,
+                              Exemplars& exemplars) const {
+  if (metric.series() > 0) return metric.Collect(info_.name, out, exemplars);
   const std::vector<Label>& labels = metric.definition().labels;
   const std::lock_guard lock(partitions_mutex_);
   out.reserve(out.size() + partitions_.size());

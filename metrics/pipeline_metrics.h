@@ -19,6 +19,7 @@
 
 #include "consumer/pipeline/observer.h"
 #include "consumer/record/record.h"
+#include "consumer/trace/trace_context.h"
 #include "locking/core/observer.h"
 #include "metrics/log/log.h"
 #include "metrics/metric_definitions.h"
@@ -72,8 +73,9 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   [[nodiscard]] Counts CurrentCounts() const;  // any thread
 
   [[nodiscard]] const Metrics& All() const { return cells_.all; }
-  // Appends this pipeline's series of one of them. Any thread.
-  void Collect(const Metric& metric, std::vector<prometheus::ClientMetric>& out) const;
+  // Appends this pipeline's series of one of them, and adds their exemplars. Any thread.
+  void Collect(const Metric& metric, std::vector<prometheus::ClientMetric>& out,
+               Exemplars& exemplars) const;
 
   // locking::LockObserver; the first two of both
   void OnRound(locking::RoundResult result, Nanos took) override {
@@ -144,8 +146,8 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   void OnProgress(std::chrono::milliseconds unix_time) override {
     cells_.last_progress.Set(unix_time.count());
   }
-  void OnEndToEnd(Nanos took, const consumer::TraceContext& /*kept*/ = {}) override {
-    cells_.record_end_to_end.Observe(took.count());
+  void OnEndToEnd(Nanos took, const consumer::TraceContext& kept = {}) override {
+    Observe(cells_.record_end_to_end, took, kept);
   }
   void OnRetry(consumer::RetryStage stage) override { cells_.retries.Count(stage); }
   void OnDeadLetter(consumer::DeadLetterReason reason) override {
@@ -153,8 +155,8 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   }
   void OnDeadLetterError() override { cells_.dead_letter_errors.Add(1); }
   void OnGroupLag(std::int64_t records) override { cells_.group_lag.Set(records); }
-  void OnHandled(Nanos took, const consumer::TraceContext& /*sampled*/ = {}) override {
-    cells_.handler_duration.Observe(took.count());
+  void OnHandled(Nanos took, const consumer::TraceContext& sampled = {}) override {
+    Observe(cells_.handler_duration, took, sampled);
   }
   void OnLag(const consumer::TopicPartition& where, std::int64_t records) override {
     const std::lock_guard lock(partitions_mutex_);
@@ -206,6 +208,12 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
     Nanos oldest_for{0};                     // since it has been the oldest
   };
 
+  static void Observe(Seconds& histogram, Nanos took, const consumer::TraceContext& trace) {
+    if (!trace.there()) return histogram.Observe(took.count());
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    histogram.Observe(took.count(), trace,
+                      std::chrono::duration_cast<std::chrono::milliseconds>(now));
+  }
   [[nodiscard]] std::optional<double> ValueOf(const Metric& metric,
                                               const PartitionNumbers& partition) const;
 

@@ -18,7 +18,8 @@ using ::testing::ElementsAre;
 // The cumulated counts of a histogram's buckets, and its sum.
 std::pair<std::vector<double>, double> Buckets(const Metric& metric) {
   std::vector<prometheus::ClientMetric> series;
-  metric.Collect("", series);
+  Exemplars exemplars;
+  metric.Collect("", series, exemplars);
   std::vector<double> counts;
   for (const auto& bucket : series.at(0).histogram.bucket) {
     counts.push_back(static_cast<double>(bucket.cumulative_count));
