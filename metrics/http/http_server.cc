@@ -22,6 +22,7 @@
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 
+#include "metrics/open_metrics.h"
 #include "metrics/page.h"
 #include "metrics/status/status_page.h"
 
@@ -79,7 +80,10 @@ Response State(const ProbeResult& state, std::string_view yes, std::string_view 
   return {503, kPlain, fmt::format("{}: {}\n", no, state.reason)};
 }
 
-Response Answer(const Endpoints& endpoints, std::string_view path) {
+Response Answer(const Endpoints& endpoints, std::string_view path, std::string_view accept) {
+  if (path == "/metrics" && WantsOpenMetrics(accept)) {
+    return {200, kOpenMetricsType, endpoints.open_metrics()};
+  }
   if (path == "/metrics") return {200, MetricsPage::kContentType, endpoints.metrics()};
   if (path == "/live") return State(endpoints.live(), "live", "not live");
   if (path == "/ready") return State(endpoints.ready(), "ready", "not ready");
@@ -89,9 +93,9 @@ Response Answer(const Endpoints& endpoints, std::string_view path) {
   return {404, kPlain, "not found\n"};
 }
 
-Response AnswerOrError(const Endpoints& endpoints, std::string_view path) {
+Response AnswerOrError(const Endpoints& endpoints, std::string_view path, std::string_view accept) {
   try {
-    return Answer(endpoints, path);
+    return Answer(endpoints, path, accept);
   } catch (const std::exception& error) {
     return {500, kPlain, fmt::format("internal error: {}\n", error.what())};
   } catch (...) {
@@ -249,7 +253,9 @@ struct HttpServer::Impl {
     if (method == "POST" && control.access != ControlAccess::kOff) {
       response = AnswerControl(connection, *request, control);
     }
-    if (head || method == "GET") response = AnswerOrError(impl->endpoints, request->local_uri);
+    if (head || method == "GET") {
+      response = AnswerOrError(impl->endpoints, request->local_uri, Header(connection, "Accept"));
+    }
     // A page in a browser whose name resolves to this machine.
     const std::string_view host = Header(connection, "Host");
     if (impl->loopback && !host.empty() && !IsLoopback(host)) {

@@ -38,12 +38,13 @@ struct Control {
 };
 
 struct Endpoints {
-  std::function<std::string()> metrics;   // Prometheus text format
-  std::function<ProbeResult()> live;      // 200 or 503, with the reason
-  std::function<ProbeResult()> ready;     // 200 or 503, with the reason
-  std::function<std::string()> status;    // a JSON object
-  std::function<std::string()> page;      // the status page, HTML
-  std::function<std::string()> fragment;  // what changes of it, HTML
+  std::function<std::string()> metrics;       // Prometheus text format
+  std::function<std::string()> open_metrics;  // the same, where OpenMetrics is asked for
+  std::function<ProbeResult()> live;          // 200 or 503, with the reason
+  std::function<ProbeResult()> ready;         // 200 or 503, with the reason
+  std::function<std::string()> status;        // a JSON object
+  std::function<std::string()> page;          // the status page, HTML
+  std::function<std::string()> fragment;      // what changes of it, HTML
   Control control{};
 };
 

@@ -119,6 +119,7 @@ metrics::ExportOptions Process::StartTraces() {
 tl::expected<void, Error> Process::StartHttp(const std::string& address) {
   const consumer::ObserveOptions& observe = pipelines_.front().observe;
   metrics::Endpoints endpoints{.metrics = [this] { return page_.Render(); },
+                               .open_metrics = [this] { return page_.RenderOpenMetrics(); },
                                .live = [this] { return Liveness(); },
                                .ready = [this] { return AllReady(); },
                                .status = [this] { return StatusJson(Shown()); },

@@ -82,6 +82,7 @@ class Http : public ::testing::Test {
   void SetUp() override {
     Endpoints endpoints;
     endpoints.metrics = [] { return std::string("# HELP a b\na 1\n"); };
+    endpoints.open_metrics = [] { return std::string("# HELP a b\na 1\n# EOF\n"); };
     endpoints.live = [this] {
       return ProbeResult{live_.load(), live_ ? "" : "the loop is stalled"};
     };
@@ -128,6 +129,20 @@ TEST_F(Http, ServesEachPathWithItsType) {
     EXPECT_THAT(answer, HasSubstr("Cache-Control: no-store")) << row.path;
     EXPECT_EQ(BodyOf(answer), row.body);
   }
+}
+
+TEST_F(Http, ServesOpenMetricsWhereItIsAskedFor) {
+  const auto accepting = [this](const std::string& what) {
+    return Exchange("127.0.0.1", server_->port(),
+                    "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: " + what + "\r\n\r\n");
+  };
+  const std::string open = accepting("application/openmetrics-text;version=1.0.0,*/*;q=0.1");
+  EXPECT_THAT(open, HasSubstr("\r\nContent-Type: application/openmetrics-text; version=1.0.0; "
+                              "charset=utf-8\r\n"));
+  EXPECT_EQ(BodyOf(open), "# HELP a b\na 1\n# EOF\n");
+  const std::string text = accepting("text/plain,application/openmetrics-text;q=0.5");
+  EXPECT_THAT(text, HasSubstr("\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+  EXPECT_EQ(BodyOf(text), "# HELP a b\na 1\n");
 }
 
 TEST_F(Http, IsReadyAndNamesWhatIsToBeKnownAllTheSame) {
