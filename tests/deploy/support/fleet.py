@@ -222,7 +222,7 @@ def total(worker, metric) -> float:
 class Prometheus:
     """Debian's, with its data in a temporary folder."""
 
-    def __init__(self, test, targets, rules=(), interval="1s"):
+    def __init__(self, test, targets, rules=(), interval="1s", options=()):
         home, port = folder(test), free_port()
         for rule in rules:
             shutil.copy(rule, home)
@@ -239,7 +239,8 @@ class Prometheus:
         self.process = Process(
             test,
             ["prometheus", "--config.file", home / "prometheus.yaml", "--web.listen-address",
-             f"127.0.0.1:{port}", "--storage.tsdb.path", home / "data", "--log.level", "warn"],
+             f"127.0.0.1:{port}", "--storage.tsdb.path", home / "data", "--log.level", "warn",
+             *options],
         )  # fmt: skip
         wait_until(lambda: http_get(f"{self.url}/-/ready")[0] == 200, what="Prometheus")
 
