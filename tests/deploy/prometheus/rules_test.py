@@ -67,7 +67,7 @@ class Rules(unittest.TestCase):
             self.assertNotRegex(rule["expr"], r"\bby \((?!namespace, pipeline)", rule)
             self.assertNotRegex(rule["expr"], r"\bwithout\b|\b(sum|max|min|count) \(", rule)
 
-    def test_every_alert_says_what_users_see_and_names_its_own_runbook(self):
+    def test_every_alert_names_its_own_runbook(self):
         runbooks = sections(RUNBOOKS)
         for alert in rules(ALERTS):
             notes = alert["annotations"]
@@ -77,9 +77,24 @@ class Rules(unittest.TestCase):
             self.assertIn("$labels.pipeline", notes["summary"])
             self.assertGreater(len(notes["description"]), 150, alert["alert"])
             text = runbooks.pop(alert["alert"].lower(), "")
-            for part in ("**What users see.**", "**Why.**", "**Look.**", "**Do.**"):
+            for part in ("**Why.**", "**Look.**", "**Do.**"):
                 self.assertIn(part, text, f"the runbook of {alert['alert']}")
         self.assertEqual(set(runbooks) - {"before-anything-else"}, set(), "runbooks of no alert")
+
+    def test_runbook_and_alert_begin_with_what_users_lose_in_one_plain_sentence(self):
+        runbooks = sections(RUNBOOKS)
+        orders = set(re.findall(r"\*\*Do\.\*\* (\w+)", RUNBOOKS.read_text()))
+        self.assertIn("Start", orders)
+        for alert in rules(ALERTS):
+            text = runbooks[alert["alert"].lower()]
+            loss, trigger = text.strip().split("\n\n")[:2]
+            with self.subTest(loss):
+                self.assertRegex(loss, r"^[A-Z][\w ,;:'()%-]+\.$", "one sentence without code")
+                self.assertLessEqual(len(loss.split()), 20)
+                self.assertNotIn(loss.split()[0], orders, "an instruction")
+                self.assertTrue(trigger.startswith(f"*{alert['labels']['severity']}.* "))
+                told = alert["annotations"]["description"]
+                self.assertTrue(told.startswith(f"{loss} "), told)
 
     def test_the_runbooks_name_only_metrics_that_the_table_has(self):
         table = (SOURCE / "metrics" / "metric_definitions.h").read_text()
