@@ -3,6 +3,8 @@
 import re
 import unittest
 
+import yaml
+from support.fleet import folder
 from support.processes import SOURCE, run
 from support.promql import grouping
 from support.rules import ALERTS, HOME, RECORDING, faster, recorded, rules, runbooks_at
@@ -19,6 +21,7 @@ TICKETS = {
     "FencepostDeadLettersNew", "FencepostIdConflicts",
 }  # fmt: skip
 RUNBOOKS = SOURCE / "deploy" / "RUNBOOKS.md"
+MONITORING = SOURCE / "deploy" / "operations" / "monitoring.md"
 TESTS = sorted((HOME / "tests").glob("*.yaml"))
 
 
@@ -95,6 +98,46 @@ class Rules(unittest.TestCase):
                 self.assertTrue(trigger.startswith(f"*{alert['labels']['severity']}.* "))
                 told = alert["annotations"]["description"]
                 self.assertTrue(told.startswith(f"{loss} "), told)
+
+    def test_the_objective_that_a_page_offers_to_copy_is_found_by_its_query_and_guarded(self):
+        blocks = dict(re.findall(r"(?ms)^```(promql|yaml)\n(.*?)^```$", MONITORING.read_text()))
+        (alert,) = yaml.safe_load(blocks["yaml"])
+        home, metric = folder(self), "fencepost_record_end_to_end_duration_seconds"
+        copied = {"groups": [{"name": "copied", "rules": [alert]}]}
+        (home / "copied.yaml").write_text(yaml.safe_dump(copied))
+        firing = f'count(ALERTS{{alertname="{alert["alert"]}",alertstate="firing"}})'
+        for name, in_time, share, fires in (  # of ten a minute
+            ("one in ten late, for three hours", "0+10x400 4009+9x179", 0.969, 1),
+            ("one in twenty late, for long", "0+9.5x580", 0.95, 1),
+            ("one in a hundred late, for long", "0+9.9x580", 0.99, 0),
+            ("half late, for three minutes", "0+10x577 5775+5x2", 0.997, 0),
+            ("all late for nine minutes, until ten minutes ago", "0+10x560 5600x8 5610+10x10", 0.984, 0),
+            ("one in ten late, until forty minutes ago", "0+9x540 4870+10x39", 0.907, 0),
+        ):
+            series = {
+                f'{metric}_bucket{{pipeline="orders",le="60"}}': in_time,
+                f'{metric}_count{{pipeline="orders"}}': "0+10x580",
+            }
+            expected = {firing: (fires, "{}"),
+                        f"round({blocks['promql']}, 0.001)": (share, '{le="60"}')}  # fmt: skip
+            case = {
+                "rule_files": [str(RECORDING), "copied.yaml"],
+                "evaluation_interval": "2m",
+                "group_eval_order": ["fencepost-slo", "copied"],
+                "tests": [{
+                    "interval": "1m",
+                    "input_series": [{"series": s, "values": v} for s, v in series.items()],
+                    "promql_expr_test": [
+                        {"expr": expr, "eval_time": "580m",
+                         "exp_samples": [{"labels": labels, "value": value}] if value else []}
+                        for expr, (value, labels) in expected.items()
+                    ],
+                }],
+            }  # fmt: skip
+            (home / "case.yaml").write_text(yaml.safe_dump(case))
+            said = run("promtool", "test", "rules", home / "case.yaml", check=False)
+            with self.subTest(name):
+                self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
 
     def test_the_runbooks_name_only_metrics_that_the_table_has(self):
         table = (SOURCE / "metrics" / "metric_definitions.h").read_text()
