@@ -6,7 +6,9 @@ The format is that of Grafana 11, as its Foundation SDK types have it.
 
 import json
 import pathlib
+import re
 import sys
+import urllib.parse
 
 from rows import ROWS, runbooks
 from rows.panel import POD, Panel
@@ -17,6 +19,8 @@ URL_FILE = HERE.parent / "RUNBOOK_URL"  # set-runbook-url makes it
 URL = URL_FILE.read_text().strip() if URL_FILE.exists() else ""
 UID = "fencepost"
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+OTHER_PANEL = {"type": "datasource", "uid": "-- Dashboard --"}  # Grafana's own
+TRACES = {"type": "tempo", "uid": "${traces}"}
 COLUMNS = 24
 ALERTS = 'alertname=~"Fencepost.+",alertstate="firing",pipeline=~"$pipeline"'
 
@@ -46,7 +50,20 @@ def dashboard_link():
     return link("Runbooks", URL) if URL else link("Runbooks", general, keep=True)
 
 
-def targets(panel: Panel) -> list:
+def trace_link():
+    """From a trace_id to its trace, in the time that is shown; without a Tempo it leads nowhere."""
+    query = {"refId": "A", "datasource": TRACES, "queryType": "traceql", "query": "${__value.raw}"}
+    pane = {"datasource": TRACES["uid"], "queries": [query],
+            "range": {"from": "${__from}", "to": "${__to}"}}  # fmt: skip
+    panes = urllib.parse.quote(json.dumps({"trace": pane}, separators=(",", ":")))
+    panes = re.sub(r"%24%7B([\w.]+)%7D", r"${\1}", panes)  # what Grafana fills in
+    return {"title": "Trace", "url": f"/explore?schemaVersion=1&panes={panes}", "targetBlank": True}
+
+
+def targets(panel: Panel, ids: dict) -> list:
+    if panel.traces_of:  # exemplars come as annotations of their panel
+        return [{"refId": "A", "datasource": OTHER_PANEL, "panelId": ids[panel.traces_of],
+                 "topic": "annotations"}]  # fmt: skip
     made = []
     for place, (expr, legend) in enumerate(panel.queries):
         instant = panel.kind in ("stat", "table")
@@ -55,6 +72,8 @@ def targets(panel: Panel) -> list:
             "legendFormat": legend, "instant": instant, "range": not instant,
             "format": panel.kind if panel.kind in ("heatmap", "table") else "time_series",
         })  # fmt: skip
+    if panel.exemplars:  # they are of the histogram: asked for by one quantile, not by each
+        made[-1]["exemplar"] = True
     return made
 
 
@@ -89,7 +108,28 @@ def field_config(panel: Panel) -> dict:
             for place, (value, (text, color)) in enumerate(panel.states.items())
         }
         defaults["mappings"] = [{"type": "value", "options": options}]
-    return {"defaults": defaults, "overrides": []}
+    overrides = []
+    if panel.exemplars or panel.traces_of:
+        overrides = [{"matcher": {"id": "byName", "options": "trace_id"},
+                      "properties": [{"id": "links", "value": [trace_link()]}]}]  # fmt: skip
+    return {"defaults": defaults, "overrides": overrides}
+
+
+def transformations(panel: Panel) -> list:
+    if panel.traces_of:
+        shown = ["Time", "Value", "pipeline", "instance", "trace_id"]
+        return [  # the first leaves nothing of the dashboard's own annotations
+            {"id": "filterFieldsByName", "options": {"include": {"names": shown}}},
+            {"id": "organize", "options": {
+                "indexByName": {name: place for place, name in enumerate(shown)},
+                "renameByName": {"Value": "took", "instance": "pod"}}},
+        ]  # fmt: skip
+    return [
+        {"id": "merge", "options": {}},
+        {"id": "organize", "options": {
+            "excludeByName": {"Time": True},
+            "renameByName": {"Value #A": "pods", "Value #B": "pods with it"}}},
+    ]  # fmt: skip
 
 
 OPTIONS = {
@@ -116,23 +156,21 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def panel_json(panel: Panel, number: int, x: int, y: int) -> dict:
+def panel_json(panel: Panel, ids: dict, x: int, y: int) -> dict:
     anchor = f"#{panel.runbook.lower()}"
     made = {
-        "id": number, "type": panel.kind, "title": panel.title,
+        "id": ids[panel.title], "type": panel.kind, "title": panel.title,
         "description": f"{panel.does} Runbook: {RUNBOOKS}{anchor}",
-        "datasource": DATASOURCE, "targets": targets(panel),
+        "datasource": OTHER_PANEL if panel.traces_of else DATASOURCE,
+        "targets": targets(panel, ids),
         "gridPos": {"x": x, "y": y, "w": panel.width, "h": panel.height},
         "fieldConfig": field_config(panel), "options": OPTIONS[panel.kind],
         "links": [runbook_link(panel.runbook)],
     }  # fmt: skip
     if panel.kind == "table":
-        made["transformations"] = [
-            {"id": "merge", "options": {}},
-            {"id": "organize", "options": {
-                "excludeByName": {"Time": True},
-                "renameByName": {"Value #A": "pods", "Value #B": "pods with it"}}},
-        ]  # fmt: skip
+        made["transformations"] = transformations(panel)
+    if panel.traces_of:
+        made["options"] = {**made["options"], "sortBy": [{"displayName": "took", "desc": True}]}
     return made
 
 
@@ -156,7 +194,7 @@ def runbooks_row(y: int) -> list:
 
 
 def lay_out() -> list:
-    made, number, y = [], 0, 0
+    made, ids, number, y = [], {}, 0, 0
     for title, panels in ROWS.items():
         number += 1
         made.append(row_json(title, number, y))
@@ -165,10 +203,16 @@ def lay_out() -> list:
             if x + panel.width > COLUMNS:
                 y, x, tallest = y + tallest, 0, 0
             number += 1
-            made.append(panel_json(panel, number, x, y))
+            ids[panel.title] = number
+            made.append(panel_json(panel, ids, x, y))
             x, tallest = x + panel.width, max(tallest, panel.height)
         y += tallest
     return made + runbooks_row(y)
+
+
+def datasource(name, label, kind):
+    return {"type": "datasource", "name": name, "label": label, "query": kind, "refresh": 1,
+            "multi": False, "includeAll": False, "options": [], "current": {}}  # fmt: skip
 
 
 def variable(name, label, query, sort):
@@ -193,12 +237,11 @@ def dashboard() -> dict:
         "timezone": "browser", "refresh": "30s", "time": {"from": "now-1h", "to": "now"},
         "links": [dashboard_link()],
         "templating": {"list": [
-            {"type": "datasource", "name": "datasource", "label": "Prometheus",
-             "query": "prometheus", "refresh": 1, "multi": False, "includeAll": False,
-             "options": [], "current": {}},
+            datasource("datasource", "Prometheus", "prometheus"),
             variable("pipeline", "Pipeline", "label_values(fencepost_ready, pipeline)", 1),
             variable("pod", "Pod",
                      'label_values(fencepost_ready{pipeline=~"$pipeline"}, instance)', 1),
+            datasource("traces", "Traces", "tempo"),
         ]},
         "annotations": {"list": [
             annotation("Alerts", "red", f"ALERTS{{{ALERTS}}}"),

@@ -9,6 +9,7 @@ PANELS = [
         quantiles("handler_duration_seconds"),
         "FencepostEndToEndBudgetBurn",
         "s",
+        exemplars=True,
     ),
     Panel(
         "Output transaction",

@@ -103,6 +103,7 @@ PANELS = [
         "s",
         width=12,
         steps=((10, RED),),
+        exemplars=True,
     ),
     Panel(
         "Lag by pipeline",
@@ -136,5 +137,16 @@ PANELS = [
         "FencepostEndToEndBudgetBurn",
         "percentunit",
         steps=((0.01, ORANGE), (0.144, RED)),
+    ),
+    Panel(
+        "Traces",
+        "Records of End to end that have a trace, the slowest first: its spans show what took the"
+        " time. Empty without observe.traces, or if Prometheus stores no exemplars.",
+        [],
+        "FencepostEndToEndBudgetBurn",
+        "s",
+        "table",
+        width=24,
+        traces_of="End to end",
     ),
 ]

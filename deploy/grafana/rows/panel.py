@@ -26,6 +26,8 @@ class Panel:
     low: float | None = 0
     high: float | None = None
     states: dict = dataclasses.field(default_factory=dict)  # value: (text, colour)
+    exemplars: bool = False  # of its histogram, which links them to traces
+    traces_of: str = ""  # for a table without queries: the panel whose exemplars it lists
 
 
 def rate(metric, by, more=""):

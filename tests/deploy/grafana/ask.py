@@ -10,6 +10,7 @@ import urllib.request
 from support.processes import SOURCE
 
 DASHBOARD = SOURCE / "deploy" / "grafana" / "fencepost.json"
+PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def load() -> dict:
@@ -17,8 +18,8 @@ def load() -> dict:
 
 
 def panels(dashboard: dict) -> list[dict]:
-    """Those that ask something: rows and texts do not."""
-    return [panel for panel in dashboard["panels"] if panel["type"] not in ("row", "text")]
+    """Those that ask Prometheus: rows, texts and what lists another panel's answers do not."""
+    return [panel for panel in dashboard["panels"] if panel.get("datasource") == PROMETHEUS]
 
 
 class Source:

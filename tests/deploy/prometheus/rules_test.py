@@ -111,7 +111,7 @@ class Rules(unittest.TestCase):
             ("one in twenty late, for long", "0+9.5x580", 0.95, 1),
             ("one in a hundred late, for long", "0+9.9x580", 0.99, 0),
             ("half late, for three minutes", "0+10x577 5775+5x2", 0.997, 0),
-            ("all late for nine minutes, until ten minutes ago", "0+10x560 5600x8 5610+10x10", 0.984, 0),
+            ("all late until ten minutes ago, for nine", "0+10x560 5600x8 5610+10x10", 0.984, 0),
             ("one in ten late, until forty minutes ago", "0+9x540 4870+10x39", 0.907, 0),
         ):
             series = {
