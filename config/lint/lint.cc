@@ -177,7 +177,17 @@ void LintLedger(const Values& values, Findings& findings) {
                           : "only output.postgres, output.mysql and output.sqlite have a ledger");
 }
 
+void LintPort(const Values& values, Findings& findings) {
+  const bool credentials =
+      values.Given("observe.auth.bearer") || values.Given("observe.auth.basic");
+  if (!values.Given("observe.auth") || credentials || values.Given("observe.tls.client_ca")) return;
+  findings.Error(
+      values.KeyPlace("observe.auth"), "missing",
+      "observe.auth keeps nobody out: it needs bearer or basic, or observe.tls.client_ca");
+}
+
 void LintObserve(const Values& values, Findings& findings) {
+  LintPort(values, findings);
   constexpr std::string_view kToken = "observe.control_token";
   const bool by_token = values.String("observe.control") == "token";
   if (by_token && values.String(kToken).empty()) {

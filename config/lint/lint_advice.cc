@@ -162,6 +162,12 @@ void AdviseTls(const Values& values, Findings& findings) {
                      "handler.http.auth.oauth2.token_url without TLS: the client's secret crosses "
                      "the network as it is; write https://");
   }
+  if (values.Given("observe.auth") && o.observe.tls.certificate.empty() &&
+      !IsLoopback(std::string_view(o.observe.http).substr(0, o.observe.http.rfind(':')))) {
+    findings.Warning(values.KeyPlace("observe.auth"), kRule,
+                     "observe.auth without observe.tls: token and password cross the network as "
+                     "they are");
+  }
   const auto* const mysql = std::get_if<consumer::MysqlOptions>(&o.output);
   if (mysql == nullptr || mysql->tls || IsLocal(mysql->host)) return;
   findings.Warning(values.KeyPlace("output.mysql"), kRule,

@@ -208,6 +208,10 @@ std::string CheckBearer(std::string_view text) {
   return good ? "" : "is not a token: no blanks, and without the word Bearer";
 }
 
+std::string CheckOpenPath(std::string_view text) {
+  return text == "live" || text == "ready" ? "" : "is neither live nor ready";
+}
+
 std::string CheckStatus(std::string_view text) {
   return IsStatus(text) ? "" : "is not an HTTP status such as 404 or 4xx";
 }

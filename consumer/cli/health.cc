@@ -8,26 +8,34 @@
 
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/http_get.h"
+#include "consumer/cli/shared/pipelines.h"
 
 namespace fencepost::cli {
 namespace {
 
 struct HealthArguments {
+  PipelineFiles pipelines;  // none: the port has neither TLS nor credentials
   std::string http;
   bool ready = false;
   long timeout_s = 3;
 };
 
 int Health(const HealthArguments& arguments) {
-  const std::string at = ReachedAt(arguments.http);
+  consumer::ObserveOptions port;
+  if (!arguments.pipelines.files.empty()) {
+    const auto pipelines = LoadPipelines(arguments.pipelines);
+    if (!pipelines) return kUsage;
+    port = pipelines->front().observe;
+  }
+  const std::string at = ReachedAt(arguments.http.empty() ? port.http : arguments.http);
   if (at.empty()) {
     return ExitUsage(
-        fmt::format("'{}' is not HOST:PORT: give the worker's address with --http or "
-                    "FENCEPOST_HTTP",
+        fmt::format("'{}' is not HOST:PORT: give the worker's address with --http, "
+                    "FENCEPOST_HTTP or its file",
                     arguments.http));
   }
-  const std::string url = fmt::format("http://{}/{}", at, arguments.ready ? "ready" : "live");
-  auto reply = HttpGet(url, std::chrono::seconds(arguments.timeout_s));
+  const std::string url = PortUrl(port, at, arguments.ready ? "/ready" : "/live");
+  auto reply = AskPort(port, url, std::chrono::seconds(arguments.timeout_s));
   if (!reply) {
     return ExitFailed(fmt::format("{}: no answer: {}", url, reply.error()));
   }
@@ -46,6 +54,9 @@ void AddHealth(CLI::App& app, Run& run) {
   CLI::App* command =
       app.add_subcommand("health", "ask the worker on this machine whether it is live or ready");
   const auto arguments = std::make_shared<HealthArguments>();
+  AddPipelineFile(*command, arguments->pipelines,
+                  "the worker's file, where observe has tls or auth")
+      ->required(false);
   command->add_option("--http", arguments->http, "HOST:PORT of the worker")
       ->envname("FENCEPOST_HTTP");
   command->add_flag("--ready", arguments->ready, "ask for /ready instead of /live");

@@ -1,15 +1,26 @@
-// The HTTP server of a process: /metrics, /live, /ready, /status, the status page at /, and
-// /fragment, the part of the page that changes. GET and HEAD only, and no authentication: bind it
-// to an address that only Prometheus, the kubelet and the people on duty reach; on a loopback
-// address requests for other hosts are refused (DNS rebinding). No TLS. POST is for control, where
-// that is switched on: from this machine, or with a token.
+// The HTTP port of a process: /metrics, /live, /ready, /status, the status page at /, and
+// /fragment, the part of the page that changes. GET and HEAD; POST is for control, where that is
+// switched on. One request a connection.
 //
-// Threads: civetweb's own, ten. The endpoints' functions are called on these and must be
+// Who may ask:
+// - with `tls`, who speaks TLS; with its client_ca, who has a certificate of it
+// - with `auth`, who says the token, or name and password: 401 for others, except for what is open
+// - on a loopback address, requests for this machine: a name that a page in somebody's browser
+// makes
+//   resolve to it (DNS rebinding) is another Host: 403. Elsewhere any Host is taken, as the names
+//   of pods and services are not known here; there `auth` keeps such a page out, whose browser has
+//   no credentials for that name.
+// - control: from this machine, or with its token
+//
+// Limits: HttpLimits. No client holds a thread. Beyond the most connections the oldest that still
+// owes its request is closed, so that those who ask at once are answered in any flood of others.
+//
+// Threads: one for all sockets, and four that call the endpoints' functions, which must be
 // thread-safe. An exception of theirs becomes a 500.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +30,7 @@
 
 #include "consumer/pipeline/options.h"
 #include "locking/base/error.h"
+#include "metrics/http/certificates.h"
 #include "metrics/pipeline_metrics.h"
 
 namespace fencepost::metrics {
@@ -30,10 +42,10 @@ struct ControlAnswer {
 
 struct Control {
   // kLoopback: from this machine, and neither by a proxy (X-Forwarded-For) nor by a page in a
-  // browser (Origin). kToken: Authorization: Bearer TOKEN.
+  // browser (Origin). kToken: Authorization: Bearer TOKEN, which is asked for in place of `auth`.
   consumer::ControlAccess access = consumer::ControlAccess::kOff;
   std::string token{};
-  // A POST to this path with this body (at most 1 KiB).
+  // A POST to this path with this body.
   std::function<ControlAnswer(std::string_view path, std::string_view body)> post{};
 };
 
@@ -46,22 +58,31 @@ struct Endpoints {
   std::function<std::string()> page;          // the status page, HTML
   std::function<std::string()> fragment;      // what changes of it, HTML
   Control control{};
+  consumer::PortTls tls{};
+  consumer::PortAuth auth{};
+  Note note{};  // on any of the server's threads
 };
 
-// Stalled clients are disconnected: after `io_timeout` without a byte, and a slow reader once a
-// response has taken about 4 × `io_timeout`.
 struct HttpLimits {
-  std::chrono::milliseconds io_timeout{5000};
+  std::size_t connections = 256;
+  std::size_t head = 8192;  // bytes of the request line and the headers: else 431
+  std::size_t body = 1024;  // bytes: else 413
+  // From the connection to its whole request, TLS included: else 408.
+  std::chrono::milliseconds request{5'000};
+  // Until the client has taken the answer: else the connection ends.
+  std::chrono::milliseconds answer{20'000};
 };
 
 class HttpServer {
  public:
-  // `address` is HOST:PORT, [V6]:PORT or :PORT (all addresses); port 0 takes a free one. Returns
-  // when the server accepts connections. Error: the address is malformed or cannot be bound.
+  // `address` is HOST:PORT, [V6]:PORT or :PORT (all addresses, IPv6 and IPv4); port 0 takes a free
+  // one. Returns when the server accepts connections. Errors: http_bad_address; http_bind: it
+  // cannot be bound; http_certificate: a file of `tls` cannot be used.
   static tl::expected<std::unique_ptr<HttpServer>, Error> Start(const std::string& address,
                                                                 Endpoints endpoints,
                                                                 HttpLimits limits = {});
-  ~HttpServer();  // waits for requests under way, two seconds for silent clients
+  // Closes all connections; waits for the endpoints' functions that run.
+  ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 

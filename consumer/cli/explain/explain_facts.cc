@@ -315,7 +315,8 @@ class Gatherer {
   void AskWorker() {
     const std::string at = ReachedAt(options_.observe.http);
     if (at.empty()) return;
-    const auto ready = HttpGet("http://" + at + "/ready", kWorkerLimit);
+    const auto ready =
+        AskPort(options_.observe, PortUrl(options_.observe, at, "/ready"), kWorkerLimit);
     const std::string text = ready ? ready->body : ready.error();
     facts_.worker = fmt::format("{} {}", at, text.substr(0, text.find_last_not_of('\n') + 1));
   }

@@ -129,10 +129,17 @@ tl::expected<void, Error> Process::StartHttp(const std::string& address) {
       .access = observe.control,
       .token = observe.control_token,
       .post = [this](std::string_view path, std::string_view body) { return OnPost(path, body); }};
+  endpoints.tls = observe.tls;
+  endpoints.auth = observe.auth;
+  endpoints.note = [this](Severity severity, std::string_view event, std::string_view text) {
+    log_.Write(severity, "", event, text);
+  };
+  const bool tls = !observe.tls.certificate.empty();
   auto server = metrics::HttpServer::Start(address, std::move(endpoints));
   if (!server) return tl::unexpected(server.error());
   server_ = std::move(*server);
-  log_.Write(Severity::kInfo, "", "http_listening", "listening on http://" + server_->bound());
+  log_.Write(Severity::kInfo, "", "http_listening",
+             fmt::format("listening on {}://{}", tls ? "https" : "http", server_->bound()));
   return {};
 }
 

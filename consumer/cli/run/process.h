@@ -46,7 +46,7 @@ class Process {
           const std::string& worker, Hooks hooks = {});
   ~Process();
 
-  // Error: code http_bad_address, or it cannot listen there.
+  // Errors: those of HttpServer::Start.
   tl::expected<void, Error> StartHttp(const std::string& address);
   // Starts the workers; returns the exit code once all have ended after a signal or a failure.
   int RunUntilStopped(const RunSignals& signals);

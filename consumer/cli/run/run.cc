@@ -97,6 +97,19 @@ tl::expected<std::string, std::string> HttpAddress(const RunArguments& arguments
   return addresses.empty() ? std::string() : *addresses.begin();
 }
 
+// Where one file says who may ask the port, the others may say nothing: what one of them keeps shut
+// is not opened by another. The first file then has it for all.
+bool AgreeOnWhoMayAsk(std::vector<PipelineOptions>& pipelines) {
+  consumer::ObserveOptions& port = pipelines.front().observe;
+  const auto agree = [](auto& one, const auto& other) {
+    if (one == std::remove_reference_t<decltype(one)>{}) one = other;
+    return one == other || other == std::remove_reference_t<decltype(one)>{};
+  };
+  return std::ranges::all_of(pipelines, [&](const PipelineOptions& other) {
+    return agree(port.tls, other.observe.tls) && agree(port.auth, other.observe.auth);
+  });
+}
+
 // All handlers before the first worker starts: a file that is wrong stops nobody else's records.
 bool HandlersAreGood(const std::vector<PipelineOptions>& pipelines) {
   bool good = true;
@@ -128,8 +141,12 @@ int RunPipelines(const RunArguments& arguments) {
   const auto name = GoodName(arguments.worker.empty() ? OwnName() : arguments.worker);
   if (!name) return ExitUsage(name.error());
   std::vector<std::string> warnings;
-  const auto pipelines = LoadPipelines(arguments.pipelines, &warnings);
+  auto pipelines = LoadPipelines(arguments.pipelines, &warnings);
   if (!pipelines || !HandlersAreGood(*pipelines)) return kUsage;
+  if (!AgreeOnWhoMayAsk(*pipelines)) {
+    return ExitUsage(
+        "the files differ in observe.tls or observe.auth; a process has one port: give the same");
+  }
   const auto fits = NameFitsStaticMembers(arguments, *name, *pipelines);
   if (!fits) return ExitUsage(fits.error());
   const auto address = HttpAddress(arguments, *pipelines);
@@ -139,7 +156,8 @@ int RunPipelines(const RunArguments& arguments) {
   TellAtStart(process.log(), arguments, *pipelines);
   if (!address->empty()) {
     if (const auto started = process.StartHttp(*address); !started) {
-      const bool wrong = started.error().code == "http_bad_address";
+      const std::string& code = started.error().code;
+      const bool wrong = code == "http_bad_address" || code == "http_certificate";
       return wrong ? ExitUsage(started.error()) : ExitFailed(started.error());
     }
   }

@@ -1,4 +1,4 @@
-// One GET of a worker's own HTTP server, without a proxy. Blocks for `limit` at most.
+// One GET of a worker's own HTTP port, without a proxy. Blocks for `limit` at most.
 #pragma once
 
 #include <curl/curl.h>
@@ -8,6 +8,8 @@
 #include <string>
 
 #include <tl/expected.hpp>
+
+#include "consumer/pipeline/options.h"
 
 namespace fencepost::cli {
 
@@ -26,26 +28,48 @@ inline std::string ReachedAt(const std::string& address) {
   return address;
 }
 
-// Error: curl's words: no answer.
-inline tl::expected<HttpReply, std::string> HttpGet(const std::string& url,
+// `port`: what the worker's file says of who may ask. With TLS the certificate that the file names
+// is the one that is trusted, whatever host it is for. Error: curl's words: no answer.
+inline tl::expected<HttpReply, std::string> AskPort(const consumer::ObserveOptions& port,
+                                                    const std::string& url,
                                                     std::chrono::milliseconds limit) {
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
                                                                  &curl_easy_cleanup);
+  const auto set = [&](CURLoption option, const std::string& text) {
+    if (!text.empty()) curl_easy_setopt(curl.get(), option, text.c_str());
+  };
   const auto collect = +[](char* data, std::size_t size, std::size_t count, void* text) {
     static_cast<std::string*>(text)->append(data, size * count);
     return size * count;
   };
   HttpReply reply;
-  curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
+  set(CURLOPT_URL, url);
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(limit.count()));
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, collect);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &reply.body);
+  set(CURLOPT_CAINFO, port.tls.certificate);
+  curl_easy_setopt(curl.get(), CURLOPT_SSL_VERIFYHOST, 0L);
+  if (!port.tls.client_ca.empty()) {  // it is the only certificate that is known here
+    set(CURLOPT_SSLCERT, port.tls.certificate);
+    set(CURLOPT_SSLKEY, port.tls.key);
+  }
+  const bool bearer = !port.auth.bearer.empty();
+  curl_easy_setopt(curl.get(), CURLOPT_HTTPAUTH, bearer ? CURLAUTH_BEARER : CURLAUTH_BASIC);
+  set(CURLOPT_XOAUTH2_BEARER, port.auth.bearer);
+  set(CURLOPT_USERNAME, bearer ? "" : port.auth.username);
+  set(CURLOPT_PASSWORD, bearer ? "" : port.auth.password);
   const CURLcode code = curl_easy_perform(curl.get());
   if (code != CURLE_OK) return tl::unexpected<std::string>(curl_easy_strerror(code));
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &reply.status);
   return reply;
+}
+
+// https://AT/PATH where the port has TLS.
+inline std::string PortUrl(const consumer::ObserveOptions& port, const std::string& at,
+                           const std::string& path) {
+  return (port.tls.certificate.empty() ? "http://" : "https://") + at + path;
 }
 
 }  // namespace fencepost::cli

@@ -334,7 +334,7 @@ class Workers(unittest.TestCase):
         self.assertEqual(spec["namespaceSelector"], {"matchNames": ["prod"]})
         (endpoint,) = spec["endpoints"]
         self.assertEqual(endpoint, {
-            "port": "http", "path": "/metrics", "interval": "30s",
+            "port": "http", "path": "/metrics", "scheme": "http", "interval": "30s",
             "relabelings": [{"sourceLabels": ["__meta_kubernetes_pod_name"],
                              "targetLabel": "instance"}]})
         self.assertEqual(service["spec"]["ports"][0]["name"], endpoint["port"])
@@ -347,6 +347,27 @@ class Workers(unittest.TestCase):
         self.assertEqual(by_pod, {**spec, "selector": by_pod["selector"]})
         (pod,) = rendered.pods()
         self.assertTrue(selected(by_pod["selector"]["matchLabels"], pod["metadata"]["labels"]))
+
+    def test_tls_of_the_port_is_known_to_probes_and_to_prometheus(self):
+        good = WORKERS["minimal"]
+        text = good["pipelines"]["orders"]
+        port = ("observe: {tls: {certificate: /t.crt, key: /t.key}, "
+                "auth: {bearer: '${T}', open: [live, ready]}}\n")
+        more = {"tlsConfig": {"insecureSkipVerify": True},
+                "authorization": {"credentials": {"name": "port", "key": "token"}}}
+        for pipelines, scheme in (({"orders": text}, "http"), ({"orders": text + port}, "https")):
+            for kind, endpoints in (("ServiceMonitor", "endpoints"),
+                                    ("PodMonitor", "podMetricsEndpoints")):
+                monitor = kind[0].lower() + kind[1:]
+                rendered = Rendered("fencepost", {**good, "pipelines": pipelines,
+                                                  monitor: {"enabled": True, "endpoint": more}})
+                self.assertEqual(rendered.problems(), [])
+                (endpoint,) = rendered.one(kind)["spec"][endpoints]
+                self.assertEqual(endpoint["scheme"], scheme)
+                self.assertEqual({key: endpoint[key] for key in more}, more)
+                (container,) = rendered.pods()[0]["spec"]["containers"]
+                for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                    self.assertEqual(container[probe]["httpGet"]["scheme"], scheme.upper())
 
     def test_the_rules_are_those_of_deploy_prometheus_and_promtool_accepts_them(self):
         rule = ALL["fencepost", "full"].one("PrometheusRule")
@@ -435,6 +456,10 @@ class Workers(unittest.TestCase):
             ({"autoscaling": {"mode": "keda"},
               "pipelines": {"orders": text.replace("topics: [orders]", "topics: [a, '^b.*']")}},
              "kafka.topics has a pattern"),
+            ({"pipelines": {"orders": text + "observe: {auth: {bearer: '${T}', open: [live]}}\n"}},
+             "shuts out the kubelet"),
+            ({"pipelines": {"orders": text + "observe: {tls: {client_ca: /ca.crt}}\n"}},
+             "write observe.auth.open: [live, ready]"),
             ({name: {"enabled": True} for name in ("serviceMonitor", "podMonitor")},
              "would count each worker twice"),
         ):

@@ -75,6 +75,9 @@ class Refusals(unittest.TestCase):
         def auth(**ways):
             return {"handler": {"http": {"url": "https://api/x", "auth": ways}}}
 
+        def port(**ways):
+            return {"observe": {"auth": {**ways, "open": ["live", "ready"]}}}
+
         def nodes(url):
             return {"lock": {"redis": {"nodes": [url]}}}
 
@@ -84,6 +87,10 @@ class Refusals(unittest.TestCase):
              "handler.http.auth.basic.password is"),
             (auth(bearer="hunter2"), "handler.http.auth.bearer is"),
             (auth(oauth2={"client_secret": "hunter2"}), "handler.http.auth.oauth2.client_secret is"),
+            (port(bearer="hunter2"), "observe.auth.bearer is"),
+            (port(basic={"username": "u", "password": "hunter2"}),
+             "observe.auth.basic.password is"),
+            ({"observe": {"control_token": "hunter2"}}, "observe.control_token is"),
             ({"dead_letter": {"topic": "t", "sasl": {"password": "hunter2"}}},
              "dead_letter.sasl.password is"),
             ({"output": {"kafka": {"sasl": {"oauth": {"client_secret": "hunter2"}}}}},

@@ -44,7 +44,7 @@ class Dockerfile(unittest.TestCase):
 
     def test_the_worker_is_reached_from_outside_and_asks_itself_for_its_health(self):
         last = stages()[-1]
-        self.assertIn("FENCEPOST_HTTP=0.0.0.0:9464", last.values("ENV"))
+        self.assertIn("FENCEPOST_HTTP=:9464", last.values("ENV"))
         self.assertEqual(last.values("EXPOSE"), ["9464"])
         command = json.loads(last.values("HEALTHCHECK")[0].partition("CMD ")[2])
         self.assertEqual(command, ["fencepost", "health"])

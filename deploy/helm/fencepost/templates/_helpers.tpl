@@ -65,6 +65,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $kind -}}
 {{- end -}}
 
+{{/* Of the workers' port. */}}
+{{- define "fencepost.scheme" -}}
+{{- $scheme := "http" -}}
+{{- range $file, $text := .Values.pipelines -}}
+{{- if dig "observe" "tls" false (fromYaml $text) -}}{{- $scheme = "https" -}}{{- end -}}
+{{- end -}}
+{{- $scheme -}}
+{{- end -}}
+
 {{/* Seconds, rounded up, of a duration of a pipeline file; empty where it is none, as with ${VAR}. */}}
 {{- define "fencepost.seconds" -}}
 {{- $factors := dict "s" 1 "m" 60 "h" 3600 "d" 86400 -}}
@@ -114,6 +123,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- $_ := set $names $pipeline.name $file -}}
 {{- include "fencepost.checkSecrets" (list $file $pipeline) -}}
+{{- $open := dig "observe" "auth" "open" list $pipeline -}}
+{{- $shut := or (dig "observe" "auth" false $pipeline) (dig "observe" "tls" "client_ca" false $pipeline) -}}
+{{- if and $shut (not (and (has "live" $open) (has "ready" $open))) -}}
+{{- fail (printf "pipelines.%s: observe.auth or observe.tls.client_ca shuts out the kubelet, whose probes have no credentials: write observe.auth.open: [live, ready]" $file) -}}
+{{- end -}}
 {{- $seconds := include "fencepost.seconds" (toString (default "25s" $pipeline.shutdown_timeout)) -}}
 {{- if and $seconds (gt (int $seconds) $limit) -}}
 {{- fail (printf "pipelines.%s: shutdown_timeout %s is above shutdownTimeoutSeconds: %d; the pod would be killed before the worker has drained: raise the value" $file $pipeline.shutdown_timeout $limit) -}}
@@ -146,7 +160,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "fencepost.checkSecrets" -}}
 {{- $file := index . 0 -}}
 {{- $pipeline := omit (index . 1) "tests" -}}
-{{- $known := dict "kafka.sasl.password" (dig "kafka" "sasl" "password" "" $pipeline) "kafka.sasl.oauth.client_secret" (dig "kafka" "sasl" "oauth" "client_secret" "" $pipeline) "output.kafka.sasl.password" (dig "output" "kafka" "sasl" "password" "" $pipeline) "output.kafka.sasl.oauth.client_secret" (dig "output" "kafka" "sasl" "oauth" "client_secret" "" $pipeline) "dead_letter.sasl.password" (dig "dead_letter" "sasl" "password" "" $pipeline) "dead_letter.sasl.oauth.client_secret" (dig "dead_letter" "sasl" "oauth" "client_secret" "" $pipeline) "kafka.decode.registry.password" (dig "kafka" "decode" "registry" "password" "" $pipeline) "output.postgres.password" (dig "output" "postgres" "password" "" $pipeline) "output.mysql.password" (dig "output" "mysql" "password" "" $pipeline) "output.kafka.encode.registry.password" (dig "output" "kafka" "encode" "registry" "password" "" $pipeline) "lock.redis.password" (dig "lock" "redis" "password" "" $pipeline) "handler.http.auth.basic.password" (dig "handler" "http" "auth" "basic" "password" "" $pipeline) "handler.http.auth.bearer" (dig "handler" "http" "auth" "bearer" "" $pipeline) "handler.http.auth.oauth2.client_secret" (dig "handler" "http" "auth" "oauth2" "client_secret" "" $pipeline) -}}
+{{- $known := dict "kafka.sasl.password" (dig "kafka" "sasl" "password" "" $pipeline) "kafka.sasl.oauth.client_secret" (dig "kafka" "sasl" "oauth" "client_secret" "" $pipeline) "output.kafka.sasl.password" (dig "output" "kafka" "sasl" "password" "" $pipeline) "output.kafka.sasl.oauth.client_secret" (dig "output" "kafka" "sasl" "oauth" "client_secret" "" $pipeline) "dead_letter.sasl.password" (dig "dead_letter" "sasl" "password" "" $pipeline) "dead_letter.sasl.oauth.client_secret" (dig "dead_letter" "sasl" "oauth" "client_secret" "" $pipeline) "kafka.decode.registry.password" (dig "kafka" "decode" "registry" "password" "" $pipeline) "output.postgres.password" (dig "output" "postgres" "password" "" $pipeline) "output.mysql.password" (dig "output" "mysql" "password" "" $pipeline) "output.kafka.encode.registry.password" (dig "output" "kafka" "encode" "registry" "password" "" $pipeline) "lock.redis.password" (dig "lock" "redis" "password" "" $pipeline) "handler.http.auth.basic.password" (dig "handler" "http" "auth" "basic" "password" "" $pipeline) "observe.auth.basic.password" (dig "observe" "auth" "basic" "password" "" $pipeline) "observe.auth.bearer" (dig "observe" "auth" "bearer" "" $pipeline) "observe.control_token" (dig "observe" "control_token" "" $pipeline) "handler.http.auth.bearer" (dig "handler" "http" "auth" "bearer" "" $pipeline) "handler.http.auth.oauth2.client_secret" (dig "handler" "http" "auth" "oauth2" "client_secret" "" $pipeline) -}}
 {{- range $key, $value := default dict (dig "kafka" "librdkafka" dict $pipeline) -}}
 {{- if regexMatch "(?i)(password|secret|passphrase|[.]key[.]pem|jaas[.]config|oauthbearer[.]config)$" $key -}}
 {{- $_ := set $known (print "kafka.librdkafka." $key) $value -}}

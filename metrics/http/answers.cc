@@ -1,0 +1,274 @@
+#include "metrics/http/answers.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <httplib.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+
+#include "metrics/open_metrics.h"
+#include "metrics/page.h"
+#include "metrics/status/status_page.h"
+
+namespace fencepost::metrics {
+namespace {
+
+using consumer::ControlAccess;
+
+constexpr const char* kPlain = "text/plain; charset=utf-8";
+constexpr const char* kJson = "application/json";
+constexpr const char* kHtml = "text/html; charset=utf-8";
+
+struct Answer {
+  int status = 200;
+  const char* type = kPlain;
+  std::string body;
+  std::string policy = "default-src 'none'";  // Content-Security-Policy
+};
+
+// Takes as long for a wrong one as for the right one, whatever their lengths.
+bool SameSecret(std::string_view given, std::string_view secret) {
+  std::array<std::array<unsigned char, SHA256_DIGEST_LENGTH>, 2> sums{};
+  SHA256(reinterpret_cast<const unsigned char*>(given.data()), given.size(), sums[0].data());
+  SHA256(reinterpret_cast<const unsigned char*>(secret.data()), secret.size(), sums[1].data());
+  return CRYPTO_memcmp(sums[0].data(), sums[1].data(), sums[0].size()) == 0;
+}
+
+std::string InBase64(const std::string& text) {
+  std::string coded(4 * ((text.size() + 2) / 3) + 1, '\0');
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(coded.data()),
+                                   reinterpret_cast<const unsigned char*>(text.data()),
+                                   static_cast<int>(text.size()));
+  coded.resize(static_cast<std::size_t>(size));
+  return coded;
+}
+
+// Of Authorization, what stands behind its scheme; empty: it is another one.
+std::string_view Credentials(const IncomingRequest& request, std::string_view scheme) {
+  const std::string_view text = request.Header("Authorization");
+  const bool this_one = text.size() > scheme.size() && text[scheme.size()] == ' ' &&
+                        strncasecmp(text.data(), scheme.data(), scheme.size()) == 0;
+  return this_one ? text.substr(text.find_first_not_of(' ', scheme.size())) : "";
+}
+
+// HOST:PORT, or HOST alone.
+bool IsThisMachine(std::string_view host) {
+  host = host.substr(0, host.ends_with(']') ? host.size() : host.rfind(':'));
+  const bool ipv4 =
+      host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return ipv4 || host == "localhost" || host == "[::1]";
+}
+
+Answer State(const ProbeResult& state, std::string_view yes, std::string_view no) {
+  if (state.ready) {
+    return {.body = fmt::format("{}{}{}\n", yes, state.reason.empty() ? "" : "; ", state.reason)};
+  }
+  return {.status = 503, .body = fmt::format("{}: {}\n", no, state.reason)};
+}
+
+// A request in memory, and what it is answered.
+class Bytes final : public httplib::Stream {
+ public:
+  explicit Bytes(std::string in) : in_(std::move(in)) {}
+  std::string Written() { return std::move(out_); }
+
+  using Stream::write;
+  bool is_readable() const override { return at_ < in_.size(); }
+  bool is_writable() const override { return true; }
+  ssize_t read(char* to, std::size_t size) override {
+    const std::size_t count = std::min(size, in_.size() - at_);
+    std::memcpy(to, in_.data() + at_, count);
+    at_ += count;
+    return static_cast<ssize_t>(count);
+  }
+  ssize_t write(const char* from, std::size_t size) override {
+    out_.append(from, size);
+    return static_cast<ssize_t>(size);
+  }
+  void get_remote_ip_and_port(std::string& /*ip*/, int& /*port*/) const override {}
+  void get_local_ip_and_port(std::string& /*ip*/, int& /*port*/) const override {}
+  socket_t socket() const override { return 0; }
+
+ private:
+  const std::string in_;
+  std::size_t at_ = 0;
+  std::string out_;
+};
+
+}  // namespace
+
+// One request and its answer.
+class Exchange final : private httplib::Server {
+ public:
+  Exchange(const Answers& all, const IncomingRequest& request, const Asker& asker)
+      : endpoints_(all.endpoints_), all_(all), request_(request), asker_(asker) {
+    set_pre_routing_handler([this](const httplib::Request& asked, httplib::Response& response) {
+      Write(asked, response);
+      return HandlerResponse::Handled;
+    });
+    set_default_headers({{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}});
+  }
+
+  std::string Run() {
+    Bytes bytes((request_.refusal() ? "GET / HTTP/1.1" : request_.line()) + "\r\n\r\n");
+    Process(&Exchange::process_request, bytes);
+    return bytes.Written();
+  }
+
+ private:
+  using Setup = std::function<void(httplib::Request&)>;
+
+  // The library's versions differ in who says the addresses.
+  void Process(bool (Server::*run)(httplib::Stream&, bool, bool&, const Setup&), Bytes& bytes) {
+    bool closed = false;
+    (this->*run)(bytes, true, closed, nullptr);
+  }
+  void Process(bool (Server::*run)(httplib::Stream&, const std::string&, int, const std::string&,
+                                   int, bool, bool&, const Setup&),
+               Bytes& bytes) {
+    bool closed = false;
+    (this->*run)(bytes, "", 0, "", 0, true, closed, nullptr);
+  }
+
+  void Write(const httplib::Request& asked, httplib::Response& response) {
+    Answer answer;
+    try {
+      answer = AnswerTo(asked.method, asked.path);
+    } catch (const std::exception& error) {
+      answer = {.status = 500, .body = fmt::format("internal error: {}\n", error.what())};
+    } catch (...) {
+      answer = {.status = 500, .body = "internal error\n"};
+    }
+    response.status = answer.status;
+    response.set_header("Content-Security-Policy", answer.policy);
+    if (answer.status == 405) response.set_header("Allow", "GET, HEAD");
+    if (answer.status == 401) {
+      const consumer::PortAuth& auth = endpoints_.auth;
+      if (!auth.bearer.empty()) Challenge(response, "Bearer realm=\"fencepost\"");
+      if (!all_.basic_.empty()) Challenge(response, R"(Basic realm="fencepost", charset="UTF-8")");
+    }
+    response.set_content(std::move(answer.body), answer.type);
+  }
+  static void Challenge(httplib::Response& response, const char* text) {
+    response.headers.emplace("WWW-Authenticate", text);
+  }
+
+  Answer AnswerTo(const std::string& method, const std::string& path) {
+    if (const auto& refusal = request_.refusal()) {
+      return {.status = refusal->status, .body = fmt::format("{}\n", refusal->why)};
+    }
+    // A page in a browser whose name resolves to this machine (DNS rebinding).
+    const std::string_view host = request_.Header("Host");
+    if (all_.loopback_ && !host.empty() && !IsThisMachine(host)) {
+      return Forbidden("this port is bound to this machine, and the request is for another host");
+    }
+    const bool post = method == "POST" && endpoints_.control.access != ControlAccess::kOff;
+    // The token for control is the better one: who has it is not asked for another.
+    const bool own_token = post && endpoints_.control.access == ControlAccess::kToken;
+    if (!MayBeAskedByAll(method, path)) {
+      if (!endpoints_.tls.client_ca.empty() && !asker_.certificate) {
+        return Forbidden("the request needs a client's certificate");
+      }
+      if (!own_token && !HasCredentials()) {
+        return {.status = 401, .body = "the request needs the credentials of observe.auth\n"};
+      }
+    }
+    if (post) return Posted(path);
+    if (method != "GET" && method != "HEAD") return {.status = 405, .body = "method not allowed\n"};
+    return Page(path);
+  }
+
+  [[nodiscard]] static Answer Forbidden(std::string_view why) {
+    return {.status = 403, .body = fmt::format("forbidden: {}\n", why)};
+  }
+
+  [[nodiscard]] bool MayBeAskedByAll(const std::string& method, const std::string& path) const {
+    return (method == "GET" || method == "HEAD") &&
+           std::ranges::any_of(endpoints_.auth.open,
+                               [&](const std::string& name) { return path == "/" + name; });
+  }
+
+  [[nodiscard]] bool HasCredentials() const {
+    const std::string& bearer = endpoints_.auth.bearer;
+    if (bearer.empty() && all_.basic_.empty()) return true;
+    const bool token = !bearer.empty() && SameSecret(Credentials(request_, "Bearer"), bearer);
+    const bool basic =
+        !all_.basic_.empty() && SameSecret(Credentials(request_, "Basic"), all_.basic_);
+    const bool good = token || basic;
+    if (!good && request_.Has("Authorization")) {
+      endpoints_.note(locking::Severity::kWarn, "http_wrong_credentials",
+                      fmt::format("wrong credentials for the HTTP port from {}", asker_.address));
+    }
+    return good;
+  }
+
+  [[nodiscard]] Answer Page(const std::string& path) const {
+    if (path == "/metrics" && WantsOpenMetrics(request_.Header("Accept"))) {
+      return {.type = kOpenMetricsType, .body = endpoints_.open_metrics()};
+    }
+    if (path == "/metrics") {
+      return {.type = MetricsPage::kContentType, .body = endpoints_.metrics()};
+    }
+    if (path == "/live") return State(endpoints_.live(), "live", "not live");
+    if (path == "/ready") return State(endpoints_.ready(), "ready", "not ready");
+    if (path == "/status") return {.type = kJson, .body = endpoints_.status()};
+    if (path == "/") {
+      return {.type = kHtml, .body = endpoints_.page(), .policy = std::string(StatusPagePolicy())};
+    }
+    if (path == "/fragment") return {.type = kHtml, .body = endpoints_.fragment()};
+    return {.status = 404, .body = "not found\n"};
+  }
+
+  [[nodiscard]] Answer Posted(const std::string& path) const {
+    const std::string_view denied = Denied();
+    if (!denied.empty()) return Forbidden(denied);
+    const ControlAnswer answer = endpoints_.control.post(path, request_.body());
+    return {.status = answer.status, .body = answer.text + "\n"};
+  }
+
+  // Why the request may not control anything; empty: it may.
+  [[nodiscard]] std::string_view Denied() const {
+    if (endpoints_.control.access == ControlAccess::kToken) {
+      const std::string& token = endpoints_.control.token;
+      const bool good = !token.empty() && SameSecret(Credentials(request_, "Bearer"), token);
+      return good ? "" : "the request needs the header Authorization: Bearer TOKEN";
+    }
+    // A sidecar hands on what comes from elsewhere from another address of 127.0.0.0/8.
+    if (asker_.address != "127.0.0.1" && asker_.address != "::1") {
+      return "only this machine may do that";
+    }
+    if (!IsThisMachine(request_.Header("Host"))) {
+      return "the request is for another host: a proxy may not do that";
+    }
+    for (const char* name : {"Origin", "Referer", "Sec-Fetch-Site", "Forwarded", "Via", "X-Real-IP",
+                             "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}) {
+      if (request_.Has(name)) return "a proxy or a page in a browser may not do that";
+    }
+    return "";
+  }
+
+  const Endpoints& endpoints_;
+  const Answers& all_;
+  const IncomingRequest& request_;
+  const Asker& asker_;
+};
+
+Answers::Answers(Endpoints endpoints, bool loopback)
+    : endpoints_(std::move(endpoints)),
+      loopback_(loopback),
+      basic_(endpoints_.auth.username.empty()
+                 ? ""
+                 : InBase64(endpoints_.auth.username + ":" + endpoints_.auth.password)) {}
+
+std::string Answers::To(const IncomingRequest& request, const Asker& asker) const {
+  return Exchange(*this, request, asker).Run();
+}
+
+}  // namespace fencepost::metrics
