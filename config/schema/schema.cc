@@ -231,7 +231,8 @@ std::vector<Key> LedgerAndObserveKeys() {
       observe("http", &ObserveOptions::http,
               "`HOST:PORT` of `/metrics`, `/live`, `/ready`, `/status`; port 0 takes a free one.",
               {.default_words = "no server", .check = CheckListenAddress, .basic = true}),
-      observe("tls", "TLS of that port (1.2 or later). The files are read again when they change.",
+      observe("tls",
+              "TLS of the HTTP port (1.2 or later). The files are read again when they change.",
               {.of_process = true}),
       observe("tls.certificate", At(kObserve, &ObserveOptions::tls, &PortTls::certificate),
               "File with the port's certificate and its chain, in PEM.",
@@ -241,10 +242,11 @@ std::vector<Key> LedgerAndObserveKeys() {
       observe("tls.client_ca", At(kObserve, &ObserveOptions::tls, &PortTls::client_ca),
               "File with the CAs of clients: then only who has a certificate of theirs may ask.",
               {.of_process = true}),
-      observe("auth",
-              "Who may ask that port: who says the token, or name and password. Others get 401. "
-              "`control: token` asks for its own token instead.",
-              {.of_process = true}),
+      observe(
+          "auth",
+          "Who may ask the HTTP port: who says the token, or name and password. Others get 401. "
+          "`control: token` asks for its own token instead.",
+          {.of_process = true}),
       observe("auth.bearer", At(kObserve, &ObserveOptions::auth, &PortAuth::bearer),
               "A token, without the word Bearer.",
               {.of_process = true, .check = CheckBearer, .secret = true}),

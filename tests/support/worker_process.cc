@@ -12,7 +12,7 @@ namespace fencepost::testing {
 namespace {
 
 constexpr Deadline kStartLimit = std::chrono::seconds(20);
-constexpr std::string_view kListening = "listening on http://";
+constexpr std::string_view kListening = "listening on http";
 
 // The port in the event that says that `run` is bound; 0 while it has not.
 int PortIn(const std::string& output) {

@@ -194,6 +194,13 @@ TEST(Advice, NamesLoginsThatCrossANetworkWithoutTls) {
        {"https://s/", "http://localhost/", "http://127.0.0.1:80", "http://[::1]/"}) {
     EXPECT_THAT(http(url), IsEmpty()) << url;
   }
+  const auto port = [](const std::string& address, const std::string& more) {
+    return AdviceOf(Pipeline(kThree, std::string(kStop) + kFile + "observe: {http: \"" + address +
+                                         "\", auth: {bearer: t}" + more + "}\n"));
+  };
+  EXPECT_THAT(port("0.0.0.0:1", ""), ElementsAre(HasSubstr("observe.auth without observe.tls")));
+  EXPECT_THAT(port("127.0.0.1:1", ""), IsEmpty());
+  EXPECT_THAT(port("0.0.0.0:1", ", tls: {certificate: a, key: b}"), IsEmpty());
 }
 
 TEST(Keep, ForeverIsTheDefaultAndMayBeSaid) {

@@ -244,6 +244,23 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.shutdown_timeout, 5s);
 }
 
+TEST(Loader, ReadsWhoMayAskThePort) {
+  const std::string text = std::string(kPipeline) + R"(observe:
+  tls: {certificate: a.crt, key: a.key, client_ca: ca.crt}
+  auth: {bearer: "${SECRET}", basic: {username: ops, password: "${SECRET}"}, open: [live, ready]}
+)";
+  const LoadResult loaded = LoadText(text, "p.yaml", FakeEnvironment());
+  ASSERT_TRUE(loaded.options) << ToText(loaded.findings);
+  const consumer::ObserveOptions& port = loaded.options->observe;
+  EXPECT_EQ(port.tls, (consumer::PortTls{"a.crt", "a.key", "ca.crt"}));
+  EXPECT_EQ(port.auth, (consumer::PortAuth{"hunter2", "ops", "hunter2", {"live", "ready"}}));
+  for (const auto& [key, shown] : loaded.options->shown) {
+    if (key.starts_with("observe.auth.b") && !key.ends_with("username")) {
+      EXPECT_EQ(shown, "(not shown)") << key;
+    }
+  }
+}
+
 TEST(Load, ScalarsAreTextWhateverTheyLookLike) {
   std::string text = kPipeline;
   text.replace(text.find("name: orders"), 12, "name: 010   ");
