@@ -59,6 +59,7 @@ void Connection::End() {
 
 // Who has begun a request is told that it was too slow.
 void Connection::OnLate() {
+  if (asked_) return;  // it came as the time ran out
   if (!request_.begun()) return End();
   request_.Refuse(408, "the request did not come in time");
   std::error_code ignored;
@@ -87,10 +88,12 @@ void Connection::OnRead(std::size_t size) {
   if (!request_.Take({buffer_.data(), size})) return Read();
   asked_ = true;
   timer_.cancel();
-  asio::post(pool_, [self = shared_from_this(), asker = WhoAsks()] {
+  asio::post(pool_, [self = shared_from_this(), asker = WhoAsks()]() mutable {
     std::string answer = self->answers_.To(self->request_, asker);
-    asio::post(self->socket_.get_executor(),
-               [self, answer = std::move(answer)]() mutable { self->Send(std::move(answer)); });
+    const auto sockets = self->socket_.get_executor();
+    asio::post(sockets, [self = std::move(self), answer = std::move(answer)]() mutable {
+      self->Send(std::move(answer));
+    });
   });
 }
 
