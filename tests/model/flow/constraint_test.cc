@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "consumer/flow/ports/retry.h"
 #include "tests/model/flow/flow_bench.h"
 
 namespace fencepost::consumer {
