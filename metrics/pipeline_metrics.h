@@ -1,7 +1,7 @@
 // What one pipeline is observed to do, as numbers: the observer of its lock and of its consumer.
 //
 // The observer methods may be called from any thread (each from one thread in the main, see the
-// observers); they take no mutex, but for lag, readiness and notes, which are rare.
+// observers); they take no mutex, but for lag, exemplars and notes, which are rare.
 #pragma once
 
 #include <array>

@@ -13,6 +13,7 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr Millis kClocksMayDiffer{10};
+constexpr std::size_t kMostLinks = 128;  // as OpenTelemetry's own limit
 
 std::string_view ResultName(WriteResult result) {
   switch (result) {
@@ -104,9 +105,11 @@ void Tracer::OnWritten(const WriteBatch& batch, const std::vector<WriteOutcome>&
     if (in.trace == nullptr || !in.trace->open()) continue;
     in.trace->OnTransaction(span.context);
     if (const auto failed = ResultName(result); !failed.empty()) {
-      in.trace->Fail(outcomes[i].shown.empty() ? std::string(failed) : outcomes[i].shown);
+      // What was not written is at no fault: all of a transaction are not, when its database goes.
+      in.trace->Fail(outcomes[i].shown.empty() ? std::string(failed) : outcomes[i].shown,
+                     result != WriteResult::kNotWritten);
     }
-    if (!Keeps(in)) continue;
+    if (!Keeps(in) || span.links.size() == kMostLinks) continue;
     span.links.push_back(in.trace->OfNow());
     span.start = std::min(span.start, Unix(in.trace->steps().back().from));
   }

@@ -93,9 +93,10 @@ class RecordTrace {
     steps_.push_back({.stage = stage, .number = number_++, .from = *clock_});
   }
   void OnTransaction(const TraceContext& transaction) { MarkOfNow().transaction = transaction; }
-  // The step that it is at has failed: `error` as Mark's, not empty. The trace is kept.
-  void Fail(std::string error) {
-    kept_ = true;
+  // The step that it is at has failed: `error` as Mark's, not empty. `keeps`: the trace is kept for
+  // it.
+  void Fail(std::string error, bool keeps = true) {
+    kept_ = kept_ || keeps;
     MarkOfNow().error = std::move(error);
   }
   // The trace is kept for it. `text`: without anything of the record.

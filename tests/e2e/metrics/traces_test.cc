@@ -40,18 +40,19 @@ class Traces : public MetricsTest {
     producer.Send(record);
     producer.Flush();
   }
-  // The spans of the collector once there are so many of records.
-  json SpansOf(std::size_t records) {
+  // The spans of the collector, once it has these of each of the records.
+  json SpansOf(const std::vector<std::pair<std::string, std::string>>& awaited) {
     json spans;
     EXPECT_TRUE(WaitUntil(
         seconds(30),
         [&] {
           spans = collector_->Spans();
-          return std::ranges::count_if(spans, [](const json& span) {
-                   return span["name"].get<std::string>().starts_with("process ");
-                 }) >= static_cast<std::ptrdiff_t>(records);
+          return std::ranges::all_of(awaited, [&](const auto& one) {
+            return !SpanOf(spans, one.first, one.second).is_null();
+          });
         },
-        "spans of the records"));
+        "spans of the records"))
+        << spans.dump(1);
     return spans;
   }
   // Of the record, by name; null: there is none.
@@ -93,7 +94,12 @@ TEST_F(Traces, OfAnOrderGoFromItsProducerThroughHandlerAndTransactionToItsNeighb
   SendTraced("o-bad");
   ASSERT_TRUE(AllCommitted()) << worker.Log();
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  const json spans = SpansOf(2);
+  const json spans = SpansOf({{"o-good", "commit " + name_},
+                              {"o-good", "write"},
+                              {"o-good", "handle http"},
+                              {"o-bad", "handle http"},
+                              {"o-bad", "dead letter"},
+                              {"o-bad", "commit " + name_}});
 
   const json good = SpanOf(spans, "o-good", "process " + name_);
   ASSERT_FALSE(good.is_null()) << spans.dump(1);
@@ -113,6 +119,7 @@ TEST_F(Traces, OfAnOrderGoFromItsProducerThroughHandlerAndTransactionToItsNeighb
   EXPECT_EQ((*transaction)["attributes"]["db.system.name"], "postgresql");
 
   // The service was called in the span of its call.
+  ASSERT_EQ(service_.requests().size(), 2U);
   for (const auto& request : service_.requests()) {
     const std::string id = request.headers.at("idempotency-key");
     const std::string record = id.find("o-good") != std::string::npos ? "o-good" : "o-bad";

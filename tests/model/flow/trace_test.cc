@@ -313,7 +313,7 @@ TEST_F(NoSample, ARefusedWriteFailsInItsSpanAndNotItsTransactions) {
   EXPECT_THAT(Named("transaction")[0].links, ElementsAre(Named("write")[0].context));
 }
 
-TEST_F(NoSample, AnAbortedTransactionIsAnErrorOfItAndOfItsRecords) {
+TEST_F(AllTraces, AnAbortedTransactionIsAnErrorOfItAndOfItsRecords) {
   worker.Deliver(0, {"a"});
   worker.HandleAll();
   worker.Abort();
@@ -326,6 +326,16 @@ TEST_F(NoSample, AnAbortedTransactionIsAnErrorOfItAndOfItsRecords) {
   ASSERT_THAT(Named("write"), SizeIs(2));
   EXPECT_EQ(Named("write")[0].error, "not_written");
   EXPECT_EQ(Named("write")[1].error, "");
+}
+
+TEST_F(NoSample, AnAbortedTransactionKeepsNoTrace) {
+  Process("a");
+  worker.Deliver(0, {"b"});
+  worker.HandleAll();
+  worker.Abort();
+  worker.HandleAll();
+  worker.WriteAll();
+  EXPECT_THAT(worker.told.spans, IsEmpty());
 }
 
 TEST_F(WithoutTraces, NothingIsNotedOfARecord) {
