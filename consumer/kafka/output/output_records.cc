@@ -53,9 +53,12 @@ void OutputRecords::AddForm(KafkaRecord record, bool several, const JqMakers& jq
       problem_ = form.name + made.error().Line();
     }
   };
-  if (form.of.when.any()) {
-    FENCEPOST_CHECK(jq.filter, "a record of the output with when, and nobody to make its filter");
-    take(jq.filter(form.of.when), form.filter);
+  const FilterOptions& when = form.of.when;
+  if (!when.program.empty()) {
+    FENCEPOST_CHECK(jq.filter, "jq in a record of the output, and nobody to run it");
+    take(jq.filter(when), form.filter);
+  } else if (!when.all.empty()) {
+    form.filter = MakeConditionFilter(when.all);
   }
   if (form.of.program.empty()) return;
   FENCEPOST_CHECK(jq.values, "jq in a record of the output, and nobody to run it");

@@ -34,11 +34,13 @@ BatchRows::BatchRows(EffectShapes effects, std::string worker, const MakeFilter&
   for (const EffectShape& effect : effects_) {
     const FilterOptions& when = effect.effect.when;
     choosers_.push_back({.first_table = tables_.size(), .filter = nullptr});
-    if (when.any()) {
-      FENCEPOST_CHECK(make_filter, "an effect with when, and nobody to make its filter");
+    if (!when.program.empty()) {
+      FENCEPOST_CHECK(make_filter, "jq in an effect, and nobody to run it");
       auto made = make_filter(when);
       if (made) choosers_.back().filter = std::move(*made);
       if (!made) problem_ = made.error().Line();
+    } else if (!when.all.empty()) {
+      choosers_.back().filter = MakeConditionFilter(when.all);
     }
     for (const std::string& table : effect.tables) {
       tables_.push_back(
