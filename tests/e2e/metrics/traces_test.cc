@@ -107,7 +107,9 @@ TEST_F(Traces, OfAnOrderGoFromItsProducerThroughHandlerAndTransactionToItsNeighb
   EXPECT_EQ(good["parentSpanId"], kProducer);
   EXPECT_EQ(good["attributes"]["fencepost.result"], "done");
   EXPECT_EQ(good["resource"]["service.name"], "fencepost");
-  for (const std::string name : {"lock", "look up", "handle http", "write", "commit " + name_}) {
+  const std::vector<std::string> steps{"lock", "look up", "handle http", "write",
+                                       "commit " + name_};
+  for (const std::string& name : steps) {
     EXPECT_EQ(SpanOf(spans, "o-good", name)["traceId"], kTrace) << name << spans.dump(1);
   }
   const json write = SpanOf(spans, "o-good", "write");
