@@ -63,7 +63,7 @@ constexpr Relation kCallWithinLease{"processing.timeout",
                                     "or frozen may still run when another worker makes it again"};
 
 bool IsLoopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
 }
 
 void AdviseNodes(const Values& values, Findings& findings) {

@@ -56,7 +56,8 @@ inline tl::expected<HttpReply, std::string> AskPort(const consumer::ObserveOptio
     set(CURLOPT_SSLKEY, port.tls.key);
   }
   const bool bearer = !port.auth.bearer.empty();
-  curl_easy_setopt(curl.get(), CURLOPT_HTTPAUTH, bearer ? CURLAUTH_BEARER : CURLAUTH_BASIC);
+  curl_easy_setopt(curl.get(), CURLOPT_HTTPAUTH,
+                   static_cast<long>(bearer ? CURLAUTH_BEARER : CURLAUTH_BASIC));
   set(CURLOPT_XOAUTH2_BEARER, port.auth.bearer);
   set(CURLOPT_USERNAME, bearer ? "" : port.auth.username);
   set(CURLOPT_PASSWORD, bearer ? "" : port.auth.password);
