@@ -86,7 +86,16 @@ class PortTls : public ::testing::Test {
     return Status(server_->port(), path, client);
   }
 
-  const TestCertificates own_, other_;
+  // Made once: keys take their time.
+  static const TestCertificates& Own() {
+    static const TestCertificates made;
+    return made;
+  }
+  static const TestCertificates& Other() {
+    static const TestCertificates made;
+    return made;
+  }
+  const TestCertificates &own_ = Own(), &other_ = Other();
   std::mutex mutex_;
   std::vector<std::string> notes_;  // guarded by mutex_
   std::unique_ptr<HttpServer> server_;
