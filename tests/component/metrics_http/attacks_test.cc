@@ -142,7 +142,9 @@ TEST_F(Attacked, ByTenThousandConnectionsStillAnswersProbes) {
   const std::string_view pieces[] = {"", "G", "GET /live HTTP/1.1\r\nHost: localhost\r\n"};
   for (std::size_t i = 0; i < kAttackers; ++i) {
     Say(Connected(), pieces[i % std::size(pieces)]);
-    if (i % 500 == 0) EXPECT_EQ(Live(), "200") << "after " << i;
+    if (i % 500 == 0) {
+      EXPECT_EQ(Live(), "200") << "after " << i;
+    }
   }
   EXPECT_EQ(Live(), "200");
   EXPECT_LE(Held(), HttpLimits{}.connections);
