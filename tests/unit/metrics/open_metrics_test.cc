@@ -167,11 +167,12 @@ TEST(OpenMetrics, WritesEachKindOfFamily) {
   }
 }
 
-// The exemplars of a page, and what is left of it without them.
+// The exemplars of a page, and what is left of it without them and without units.
 std::pair<std::vector<std::string>, std::string> TakeExemplars(const std::string& page) {
   std::pair<std::vector<std::string>, std::string> taken;
   std::istringstream lines(page);
   for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# UNIT ")) continue;
     const auto mark = line.find(" # {");
     if (mark != std::string::npos) taken.first.push_back(line.substr(0, line.rfind(' ')));
     taken.second += line.substr(0, mark) + "\n";
