@@ -460,6 +460,12 @@ class Workers(unittest.TestCase):
              "shuts out the kubelet"),
             ({"pipelines": {"orders": text + "observe: {tls: {client_ca: /ca.crt}}\n"}},
              "write observe.auth.open: [live, ready]"),
+            ({"serviceMonitor": {"enabled": True},
+              "pipelines": {"orders": text + "observe: {tls: {certificate: /c, key: /k}}\n"}},
+             "write serviceMonitor.endpoint.tlsConfig"),
+            ({"podMonitor": {"enabled": True}, "pipelines": {
+                "orders": text + "observe: {auth: {bearer: '${T}', open: [live, ready]}}\n"}},
+             "write podMonitor.endpoint.authorization or basicAuth"),
             ({name: {"enabled": True} for name in ("serviceMonitor", "podMonitor")},
              "would count each worker twice"),
         ):

@@ -128,6 +128,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and $shut (not (and (has "live" $open) (has "ready" $open))) -}}
 {{- fail (printf "pipelines.%s: observe.auth or observe.tls.client_ca shuts out the kubelet, whose probes have no credentials: write observe.auth.open: [live, ready]" $file) -}}
 {{- end -}}
+{{- range $name, $monitor := dict "serviceMonitor" $.Values.serviceMonitor "podMonitor" $.Values.podMonitor -}}
+{{- $endpoint := default dict $monitor.endpoint -}}
+{{- if and $monitor.enabled (dig "observe" "tls" false $pipeline) (not $endpoint.tlsConfig) -}}
+{{- fail (printf "pipelines.%s: observe.tls, and Prometheus does not know its CA: write %s.endpoint.tlsConfig" $file $name) -}}
+{{- end -}}
+{{- $asked := and (not (has "metrics" $open)) (or (dig "observe" "auth" "bearer" false $pipeline) (dig "observe" "auth" "basic" false $pipeline)) -}}
+{{- if and $monitor.enabled $asked (not (or $endpoint.authorization $endpoint.basicAuth)) -}}
+{{- fail (printf "pipelines.%s: observe.auth, and Prometheus has no credentials: write %s.endpoint.authorization or basicAuth" $file $name) -}}
+{{- end -}}
+{{- end -}}
 {{- $seconds := include "fencepost.seconds" (toString (default "25s" $pipeline.shutdown_timeout)) -}}
 {{- if and $seconds (gt (int $seconds) $limit) -}}
 {{- fail (printf "pipelines.%s: shutdown_timeout %s is above shutdownTimeoutSeconds: %d; the pod would be killed before the worker has drained: raise the value" $file $pipeline.shutdown_timeout $limit) -}}
