@@ -63,6 +63,13 @@ std::string RedactUserinfo(std::string_view url) {
   return fmt::format("{}***{}", url.substr(0, begin), url.substr(end));
 }
 
+// http://otel:4318 of http://otel:4318/path?key=…
+std::string WithoutPath(const std::string& url) {
+  const std::size_t scheme = url.find("://");
+  const std::size_t host = scheme == std::string::npos ? 0 : scheme + 3;
+  return url.substr(0, url.find_first_of("/?#", host));
+}
+
 bool IsStatus(std::string_view text) {
   if (text.size() != 3 || text[0] < '1' || text[0] > '5') return false;
   return text.substr(1) == "xx" || (IsDigit(text[1]) && IsDigit(text[2]));
@@ -181,6 +188,8 @@ std::string CheckHttpUrl(std::string_view text) {
                                                   "write @ as %40, and / in a password as %2F";
 }
 
+std::string CheckCollectorUrl(std::string_view text) { return CheckHttpUrl(text); }
+
 std::string WithoutSelectors(const std::string& url) {
   static const std::regex kSelector(R"((^|[^$])\{[^{}]*\})");  // ${…} is none
   return std::regex_replace(url, kSelector, "$1x");
@@ -237,6 +246,7 @@ std::string Redacted(std::string (*check)(std::string_view), const std::string& 
   const bool address = check == CheckHttpUrl || check == CheckHttpTemplate ||
                        check == CheckHostPort || check == CheckBroker ||
                        check == CheckListenAddress || check == CheckHost;
+  if (check == CheckCollectorUrl) return WithoutPath(RedactUserinfo(text));
   return address ? RedactUserinfo(text) : text;
 }
 

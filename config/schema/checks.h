@@ -24,6 +24,7 @@ std::string CheckPostgresColumn(std::string_view text);
 std::string CheckMysqlColumn(std::string_view text);
 std::string CheckSqliteColumn(std::string_view text);
 std::string CheckHttpUrl(std::string_view text);
+std::string CheckCollectorUrl(std::string_view text);  // such a URL, whose path may be a secret
 std::string CheckHttpTemplate(std::string_view text);  // a url with selectors in braces
 std::string WithoutSelectors(const std::string& url);  // with x in their places
 std::string CheckHttpHeader(std::string_view text);    // the name of one (RFC 9110)

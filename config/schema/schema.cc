@@ -283,7 +283,7 @@ std::vector<Key> LedgerAndObserveKeys() {
              "variables `OTEL_*` say; an endpoint there switches traces on, too."),
       traces("endpoint", &TraceOptions::endpoint,
              "`http://HOST:4318` or `https://HOST` of a collector; `/v1/traces` is added.",
-             {.of_process = true, .default_words = "no traces", .check = CheckHttpUrl}),
+             {.of_process = true, .default_words = "no traces", .check = CheckCollectorUrl}),
       traces("sample", &TraceOptions::sample,
              "Share of the records that is traced, of those whose headers do not decide it. "
              "Failed, contended and slow ones always are.",

@@ -1,4 +1,4 @@
-// A span of a trace, as OpenTelemetry knows it (semantic conventions 1.27: messaging, database).
+// A span of a trace, as OpenTelemetry knows it (semantic conventions 1.30: messaging, database).
 // Values; any thread.
 #pragma once
 

@@ -22,7 +22,8 @@ bool ExportRetry::Again(Moment now, std::optional<Millis> retry_after, double ra
   pause_ = std::min<Millis>(pause_ * 2, kLongestPause);
   const Moment next =
       now + (retry_after ? std::min<Millis>(*retry_after, kLongestRetryAfter) : own);
-  const bool again = next <= begun_ + kPatience;
+  const bool asked = retry_after && *retry_after <= kLongestRetryAfter;
+  const bool again = next <= begun_ + kPatience + Millis(asked ? kLongestRetryAfter : Millis(0));
   if (again || retry_after) not_before_ = next;
   return again;
 }

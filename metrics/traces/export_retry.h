@@ -13,7 +13,7 @@ class ExportRetry {
  public:
   using Moment = std::chrono::steady_clock::time_point;
   using Millis = consumer::Millis;
-  static constexpr std::chrono::seconds kPatience{60};  // with one batch
+  static constexpr std::chrono::seconds kPatience{60};  // with one batch, beside what was asked for
   static constexpr std::chrono::seconds kLongestPause{30};
   static constexpr std::chrono::minutes kLongestRetryAfter{10};
 
@@ -24,7 +24,8 @@ class ExportRetry {
   explicit ExportRetry(Millis initial) : initial_(initial) {}
 
   void Begin(Moment now);  // of a batch
-  // A try has failed. `random` is in [0, 1). Whether there is another one, at not_before().
+  // A try has failed. `random` is in [0, 1). Whether there is another one, at not_before(): not of
+  // a batch that the collector wants later than kLongestRetryAfter.
   bool Again(Moment now, std::optional<Millis> retry_after, double random);
   // Also of the next batch: the collector has asked for it.
   [[nodiscard]] Moment not_before() const { return not_before_; }

@@ -1,6 +1,7 @@
 #include "metrics/traces/otel_environment.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -116,6 +117,7 @@ class Resolver {
     Sampler();
     Resource();
     Batches();
+    Propagators();
     return std::move(result_);
   }
 
@@ -210,8 +212,15 @@ class Resolver {
 
   void Request() {
     if (const auto file = GetOtlp("CERTIFICATE")) result_.options.certificate = file->second;
+    if (const auto file = GetOtlp("CLIENT_CERTIFICATE")) {
+      result_.options.client_certificate = file->second;
+    }
+    if (const auto file = GetOtlp("CLIENT_KEY")) result_.options.client_key = file->second;
+    const std::int64_t usual = traces().timeout.count();
     if (const auto timeout = GetOtlp("TIMEOUT")) {
-      traces().timeout = Millis(Whole(timeout->first, timeout->second, traces().timeout.count()));
+      traces().timeout = Millis(Whole(timeout->first, timeout->second, usual));
+    } else {
+      traces().timeout = Millis(Size("OTEL_BSP_EXPORT_TIMEOUT", usual));
     }
     const auto compression = GetOtlp("COMPRESSION");
     if (!compression) return;
@@ -274,6 +283,21 @@ class Resolver {
     options.max_batch =
         std::min(Size("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", options.max_batch), options.max_queue);
     options.delay = Millis(Size("OTEL_BSP_SCHEDULE_DELAY", options.delay.count()));
+  }
+
+  // What is read and written is no matter of a variable: only what cannot be is worth a word.
+  void Propagators() {
+    constexpr const char* kName = "OTEL_PROPAGATORS";
+    constexpr std::array<std::string_view, 4> kKnown = {"tracecontext", "b3", "b3multi", "baggage"};
+    const auto propagators = Get(kName);
+    for (std::string_view rest = propagators ? *propagators : std::string_view(); !rest.empty();) {
+      const std::size_t end = std::min(rest.find(','), rest.size());
+      const std::string_view word = Trimmed(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (!word.empty() && std::ranges::count(kKnown, word) == 0) {
+        WarnOfWord(kName, word, "tracecontext, b3, b3multi, baggage, or several with commas");
+      }
+    }
   }
 
   template <typename T>

@@ -18,7 +18,7 @@ using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 
 constexpr std::string_view kScope = "fencepost";
-constexpr std::string_view kSchema = "https://opentelemetry.io/schemas/1.27.0";  // span.h's names
+constexpr std::string_view kSchema = "https://opentelemetry.io/schemas/1.30.0";  // span.h's names
 constexpr int kStatusError = 2;
 
 // A message by the numbers of its fields.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/record/headers.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 #include "locking/base/random.h"
@@ -17,6 +18,15 @@ using locking::Severity;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::minutes kTellAgain{1};
+constexpr std::size_t kMostTold = 64;          // within it
+constexpr std::chrono::seconds kLookAgain{1};  // for spans that were dropped, in a long wait
+
+// Of a Content-Type, which may have parameters.
+bool IsProtobuf(std::string_view type) {
+  const std::string_view name = type.substr(0, type.find_first_of("; "));
+  return consumer::SameHeader(name, "application/x-protobuf") ||
+         consumer::SameHeader(name, "application/protobuf");
+}
 
 double Random() {  // in [0, 1)
   constexpr int kBits = 53;
@@ -69,8 +79,7 @@ void SpanExporter::Put(std::vector<consumer::Span> spans) {
   }
   if (wake) changed_.notify_one();
   if (taken < spans.size()) {
-    cells_.dropped.Add(static_cast<std::int64_t>(spans.size() - taken),
-                       static_cast<int>(SpanDrop::kQueueFull));
+    Drop(spans.size() - taken, SpanDrop::kQueueFull);
   }
 }
 
@@ -89,9 +98,10 @@ void SpanExporter::Run() {
     Send(batch);
     TellOfFullQueue();
   }
+  DropTheRest();
 }
 
-// The next batch, once it is whole or its time has come; empty at the end.
+// The next batch, once it is whole or its time has come; empty at the end, or as time is up.
 SpanExporter::Batch SpanExporter::Take() {
   std::unique_lock lock(mutex_);
   const auto stops = [&] { return stop_at_ != Moment::max(); };
@@ -103,12 +113,13 @@ SpanExporter::Batch SpanExporter::Take() {
     if (queue_.empty()) {
       changed_.wait(lock);
     } else if (now < next) {
-      changed_.wait_until(lock, next);
+      WaitAWhile(lock, next);
     } else {
       break;
     }
   }
   Batch batch;
+  if (steady_clock::now() >= stop_at_) return batch;
   const std::size_t size = std::min(queue_.size(), options_.max_batch);
   const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(size);
   std::move(queue_.begin(), end, std::back_inserter(batch));
@@ -124,36 +135,62 @@ void SpanExporter::Send(const Batch& batch) {
     const TracePost::Answer answer = post_.Send(body, [this] { return StopMoment(); });
     const ExportRetry::Verdict verdict = ExportRetry::Judge(answer.status);
     if (verdict == ExportRetry::Verdict::kTaken) return OnTaken(batch, answer);
-    if (verdict == ExportRetry::Verdict::kRefused) {
-      Tell(
-          Severity::kWarn, "traces_refused",
-          fmt::format("{} answered HTTP {} to spans, which are dropped: check endpoint and headers "
-                      "of observe.traces, or OTEL_EXPORTER_OTLP_*",
-                      shown_, answer.status));
-      return Drop(batch, SpanDrop::kRefused);
-    }
+    if (verdict == ExportRetry::Verdict::kRefused) return OnRefused(batch, answer.status, "");
     const bool again = retry_.Again(steady_clock::now(), answer.retry_after, Random());
     if (again && WaitBefore(retry_.not_before())) continue;
-    Tell(Severity::kWarn, "traces_failed",
+    const bool answered = answer.status != 0;
+    Tell(Severity::kWarn, "traces_failed", answered ? answer.status : answer.code,
          fmt::format("{} took no spans, which are dropped: {}", shown_,
-                     answer.status == 0 ? answer.problem : fmt::format("HTTP {}", answer.status)));
-    return Drop(batch, SpanDrop::kFailed);
+                     answered ? fmt::format("HTTP {}", answer.status) : answer.problem));
+    return Drop(batch.size(), SpanDrop::kFailed);
   }
 }
 
+// A status alone says little: a proxy's page of login is 200, too.
 void SpanExporter::OnTaken(const Batch& batch, const TracePost::Answer& answer) {
+  if (!answer.type.empty() && !IsProtobuf(answer.type)) {
+    return OnRefused(batch, answer.status,
+                     fmt::format(" with {} in place of protobuf", consumer::OneLine(answer.type)));
+  }
+  const bool whole = answer.code == 0;
+  const auto said = whole ? ReadTraceAnswer(answer.body) : TraceAnswer();
+  if (!said) return OnRefused(batch, answer.status, " with what is no answer of OTLP");
   const auto size = static_cast<std::int64_t>(batch.size());
-  const TraceAnswer said = ReadTraceAnswer(answer.body).value_or(TraceAnswer());
-  const std::int64_t rejected = std::clamp<std::int64_t>(said.rejected, 0, size);
+  const std::int64_t rejected = std::clamp<std::int64_t>(said->rejected, 0, size);
   cells_.exported.Add(size - rejected);
-  if (rejected == 0) return;
-  cells_.dropped.Add(rejected, static_cast<int>(SpanDrop::kRefused));
-  Tell(Severity::kWarn, "traces_refused",
-       fmt::format("{} took a part of the spans: {}", shown_, consumer::OneLine(said.why)));
+  if (rejected > 0) {
+    Drop(static_cast<std::size_t>(rejected), SpanDrop::kRefused);
+    Tell(Severity::kWarn, "traces_refused", 0,
+         fmt::format("{} took a part of the spans: {}", shown_, consumer::OneLine(said->why)));
+  } else if (!said->why.empty()) {
+    Tell(Severity::kWarn, "traces_warning", 0,
+         fmt::format("{} took the spans, and says: {}", shown_, consumer::OneLine(said->why)));
+  }
 }
 
-void SpanExporter::Drop(const Batch& batch, SpanDrop why) {
-  cells_.dropped.Add(static_cast<std::int64_t>(batch.size()), static_cast<int>(why));
+void SpanExporter::OnRefused(const Batch& batch, int status, std::string_view said) {
+  Tell(Severity::kWarn, "traces_refused", status,
+       fmt::format("{} answered HTTP {}{} to spans, which are dropped: check endpoint and headers "
+                   "of observe.traces, or OTEL_EXPORTER_OTLP_*",
+                   shown_, status, said));
+  Drop(batch.size(), SpanDrop::kRefused);
+}
+
+void SpanExporter::Drop(std::size_t spans, SpanDrop why) {
+  cells_.dropped.Add(static_cast<std::int64_t>(spans), static_cast<int>(why));
+}
+
+// At the end: nothing comes any more.
+void SpanExporter::DropTheRest() {
+  std::deque<consumer::Span> rest;
+  {
+    const std::lock_guard lock(mutex_);
+    rest.swap(queue_);
+  }
+  if (rest.empty()) return;
+  Drop(rest.size(), SpanDrop::kFailed);
+  Tell(Severity::kWarn, "traces_failed", CURLE_OPERATION_TIMEDOUT,
+       fmt::format("{} took no spans, which are dropped: the time is up", shown_));
 }
 
 // False: it stops, and there is no time to try again.
@@ -161,9 +198,17 @@ bool SpanExporter::WaitBefore(Moment next) {
   std::unique_lock lock(mutex_);
   while (steady_clock::now() < next) {
     if (stop_at_ != Moment::max() && stop_at_ <= next) return false;
-    changed_.wait_until(lock, next);
+    WaitAWhile(lock, next);
   }
   return steady_clock::now() < stop_at_;
+}
+
+// Not longer than kLookAgain: what finds no room meanwhile is told of.
+void SpanExporter::WaitAWhile(std::unique_lock<std::mutex>& lock, Moment next) {
+  changed_.wait_until(lock, std::min<Moment>(next, steady_clock::now() + kLookAgain));
+  lock.unlock();
+  TellOfFullQueue();
+  lock.lock();
 }
 
 SpanExporter::Moment SpanExporter::StopMoment() const {
@@ -174,18 +219,19 @@ SpanExporter::Moment SpanExporter::StopMoment() const {
 void SpanExporter::TellOfFullQueue() {
   const std::int64_t full = cells_.dropped.Value(static_cast<int>(SpanDrop::kQueueFull));
   if (full == std::exchange(full_told_, full)) return;
-  Tell(Severity::kWarn, "traces_dropped",
+  Tell(Severity::kWarn, "traces_dropped", 0,
        fmt::format("spans came faster than {} took them, and were dropped: lower "
                    "observe.traces.sample, or raise OTEL_BSP_MAX_QUEUE_SIZE",
                    shown_));
 }
 
-void SpanExporter::Tell(Severity severity, std::string_view event, std::string text) {
+void SpanExporter::Tell(Severity severity, std::string_view event, int number,
+                        std::string_view text) {
   const Moment now = steady_clock::now();
-  std::erase_if(told_, [&](const Told& one) { return now - one.when >= kTellAgain; });
-  if (log_ == nullptr || std::ranges::count(told_, text, &Told::text) > 0) return;
+  std::erase_if(told_, [&](const auto& one) { return now - one.second >= kTellAgain; });
+  if (log_ == nullptr || told_.size() >= kMostTold) return;
+  if (!told_.try_emplace({event, number}, now).second) return;
   log_->Write(severity, "", event, text);
-  told_.push_back({std::move(text), now});
 }
 
 }  // namespace fencepost::metrics

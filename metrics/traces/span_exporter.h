@@ -4,17 +4,20 @@
 //
 // A batch is what max_batch or `delay` make of it. It is sent again after 429, 502, 503, 504 and
 // where there was no answer (export_retry.h); after any other answer it is dropped. The log has
-// each problem at most once a minute, and never a header's value or the endpoint's path.
+// each problem, by its status or curl's code, at most once a minute, and never a header's value or
+// the endpoint's path.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "consumer/trace/span.h"
@@ -45,22 +48,21 @@ class SpanExporter {
  private:
   using Moment = ExportRetry::Moment;
   using Batch = std::vector<consumer::Span>;
-  struct Told {
-    std::string text;
-    Moment when;
-  };
-
   SpanExporter(ExportOptions options, const std::string& version, const std::string& worker,
                SpanCells& cells, Log* log);
   void Run();
   Batch Take();
   void Send(const Batch& batch);
   void OnTaken(const Batch& batch, const TracePost::Answer& answer);
-  void Drop(const Batch& batch, SpanDrop why);
+  void OnRefused(const Batch& batch, int status, std::string_view said);
+  void Drop(std::size_t spans, SpanDrop why);
+  void DropTheRest();
   bool WaitBefore(Moment next);
+  void WaitAWhile(std::unique_lock<std::mutex>& lock, Moment next);
   [[nodiscard]] Moment StopMoment() const;
   void TellOfFullQueue();
-  void Tell(locking::Severity severity, std::string_view event, std::string text);
+  // `number`: of the problem within its event.
+  void Tell(locking::Severity severity, std::string_view event, int number, std::string_view text);
 
   const ExportOptions options_;
   const std::string shown_;  // the endpoint
@@ -69,7 +71,7 @@ class SpanExporter {
   Log* const log_;
   TracePost post_;
   ExportRetry retry_;
-  std::vector<Told> told_;
+  std::map<std::pair<std::string_view, int>, Moment> told_;  // event and number
   std::int64_t full_told_ = 0;
 
   mutable std::mutex mutex_;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "consumer/handlers/http/curl_holders.h"
 #include "metrics/traces/export_options.h"
@@ -20,10 +21,12 @@ class TracePost {
  public:
   using Moment = std::chrono::steady_clock::time_point;
   struct Answer {
-    int status = 0;  // 0: there was none
-    std::string body{};
+    int status = 0;      // 0: there was none
+    std::string type{};  // Content-Type; empty: it has none
+    std::string body{};  // its first 64 KiB
     std::optional<Millis> retry_after{};
-    std::string problem{};  // why there was none, without what may be secret
+    int code = 0;           // CURLcode; another than 0: there is no answer, or not all of it
+    std::string problem{};  // why, without what may be secret
   };
 
   // The options outlive it.
@@ -38,7 +41,8 @@ class TracePost {
 
  private:
   static std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* self);
-  [[nodiscard]] Answer Ended(CURLcode code) const;
+  [[nodiscard]] Answer Ended(CURLcode code, std::string_view problem) const;
+  Answer Perform(const std::function<Moment()>& until);
 
   const ExportOptions& options_;
   consumer::curl::Lines headers_;

@@ -1,6 +1,7 @@
 #include "tests/support/collector.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 
@@ -27,7 +28,11 @@ const Program& TheProgram() {
   static const Program program = [] {
     auto built = RunToEnd(
         {.argv = {SourcePath("tests/support/fetch-collector")}, .separate_stderr = true}, kToBuild);
-    if (built.exit_code == kCannotBeHad) return Program{.path = "", .why_not = built.error_output};
+    const char* const ci = std::getenv("CI");
+    const bool must_be_had = ci != nullptr && std::string(ci) == "true";
+    if (built.exit_code == kCannotBeHad && !must_be_had) {
+      return Program{.path = "", .why_not = built.error_output};
+    }
     if (built.exit_code != 0) throw std::runtime_error(built.error_output);
     built.output.erase(built.output.find_last_not_of('\n') + 1);
     return Program{.path = built.output, .why_not = ""};

@@ -13,7 +13,8 @@ namespace fencepost::testing {
 
 class Collector {
  public:
-  // Empty, or why it cannot be had here: there is no Go, or no network for its modules.
+  // Empty, or why it cannot be had here: there is no Go, or no network for its modules. In CI
+  // (CI=true) it throws instead.
   static const std::string& WhyNot();
 
   Collector();  // returns when it takes spans

@@ -65,6 +65,17 @@ void LogWarnings(metrics::Log& log, const std::vector<std::string>& warnings) {
     log.Write(Severity::kWarn, "", "file_warning", warning);
 }
 
+bool SaysTraces(const PipelineOptions& pipeline) {
+  return std::ranges::any_of(pipeline.shown, [](const auto& setting) {
+    return setting.first.starts_with("observe.traces");
+  });
+}
+
+const PipelineOptions& FirstOfTraces(const std::vector<PipelineOptions>& pipelines) {
+  const auto first = std::ranges::find_if(pipelines, SaysTraces);
+  return first == pipelines.end() ? pipelines.front() : *first;
+}
+
 Process::Process(std::vector<PipelineOptions> pipelines, PipelineFiles files,
                  const std::string& worker, Hooks hooks)
     : pipelines_(std::move(pipelines)),
@@ -93,9 +104,9 @@ Process::Process(std::vector<PipelineOptions> pipelines, PipelineFiles files,
 
 Process::~Process() = default;
 
-// By the first file and the environment.
+// By the file that says something of traces, and the environment.
 metrics::ExportOptions Process::StartTraces() {
-  const PipelineOptions& first = pipelines_.front();
+  const PipelineOptions& first = FirstOfTraces(pipelines_);
   const auto given = [&first](std::string_view key) {
     const std::string path = fmt::format("observe.traces.{}", key);
     return std::ranges::any_of(first.shown, [&](const auto& setting) {

@@ -31,6 +31,12 @@ namespace fencepost::cli {
 // the process's static objects, so the process ends here then.
 int EndWithKafka(int code);
 
+// Whether its file has anything of observe.traces; the first of the files that have, else the
+// first.
+bool SaysTraces(const consumer::PipelineOptions& pipeline);
+const consumer::PipelineOptions& FirstOfTraces(
+    const std::vector<consumer::PipelineOptions>& pipelines);
+
 // The event file_warning of each.
 void LogWarnings(metrics::Log& log, const std::vector<std::string>& warnings);
 

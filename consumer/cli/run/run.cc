@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -110,6 +111,18 @@ bool AgreeOnWhoMayAsk(std::vector<PipelineOptions>& pipelines) {
   });
 }
 
+// A process has one exporter of spans: files that say anything of traces say the same.
+bool AgreeOnTraces(const std::vector<PipelineOptions>& pipelines) {
+  const auto said = [](const PipelineOptions& pipeline) {
+    const consumer::TraceOptions& traces = pipeline.observe.traces;
+    return std::tie(traces.endpoint, traces.sample, traces.slow, traces.headers);
+  };
+  const PipelineOptions& first = FirstOfTraces(pipelines);
+  return std::ranges::all_of(pipelines, [&](const PipelineOptions& other) {
+    return !SaysTraces(other) || said(other) == said(first);
+  });
+}
+
 // All handlers before the first worker starts: a file that is wrong stops nobody else's records.
 bool HandlersAreGood(const std::vector<PipelineOptions>& pipelines) {
   bool good = true;
@@ -146,6 +159,11 @@ int RunPipelines(const RunArguments& arguments) {
   if (!AgreeOnWhoMayAsk(*pipelines)) {
     return ExitUsage(
         "the files differ in observe.tls or observe.auth; a process has one port: give the same");
+  }
+  if (!AgreeOnTraces(*pipelines)) {
+    return ExitUsage(
+        "the files differ in observe.traces; a process sends its traces in one way: give the same, "
+        "or give it in one file");
   }
   const auto fits = NameFitsStaticMembers(arguments, *name, *pipelines);
   if (!fits) return ExitUsage(fits.error());

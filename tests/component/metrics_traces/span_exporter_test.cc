@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/callback_sink.h>
 #include <spdlog/sinks/ostream_sink.h>
 
 #include "tests/support/collector.h"
@@ -128,15 +129,16 @@ TEST_F(Exporter, SendsAgainWhereTheServerCannotTakeItNow) {
 }
 
 TEST_F(Exporter, WaitsAsLongAsRetryAfterAsks) {
-  std::chrono::steady_clock::time_point asked, came;
+  using Clock = std::chrono::steady_clock;
+  std::atomic<Clock::time_point> asked, came;
   Serve([&](int number) {
-    (number == 0 ? asked : came) = std::chrono::steady_clock::now();
+    (number == 0 ? asked : came) = Clock::now();
     return number == 0 ? Answer{.status = 503, .headers = {"Retry-After: 1"}} : Answer();
   });
   Start();
   exporter_->Put(Spans(1));
   ASSERT_TRUE(WaitUntil(kLimit, "the spans", [&] { return Exported() == 1; }));
-  EXPECT_GE(came - asked, 1s);
+  EXPECT_GE(came.load() - asked.load(), 1s);
 }
 
 TEST_F(Exporter, DropsWhatIsRefusedAtOnceAndSaysSoOnce) {
@@ -172,6 +174,90 @@ TEST_F(Exporter, CountsThePartThatACollectorRejects) {
   ASSERT_TRUE(WaitUntil(kLimit, "the spans", [&] { return Exported() == 3; }));
   EXPECT_EQ(Dropped(SpanDrop::kRefused), 2);
   EXPECT_THAT(LogText(), HasSubstr("took a part of the spans: many"));
+}
+
+TEST_F(Exporter, LogsWhatACollectorSaysOfSpansThatItTook) {
+  Serve([](int) { return Answer{.body = "\x0a\x04\x12\x02hm"s}; });
+  Start();
+  exporter_->Put(Spans(2));
+  ASSERT_TRUE(WaitUntil(kLimit, "the spans", [&] { return Exported() == 2; }));
+  EXPECT_THAT(LogText(), AllOf(HasSubstr("traces_warning"), HasSubstr("and says: hm")));
+}
+
+TEST_F(Exporter, TakesFor200OnlyWhatIsAnAnswerOfOtlp) {
+  struct Row {
+    const char* what;
+    Answer answer;
+    bool taken;
+    const char* said = "";
+  };
+  const std::string cut = "Content-Length: 9\r\n\r\n";  // of which nothing comes
+  const std::vector<Row> rows = {
+      {"protobuf", {.headers = {"Content-Type: application/x-protobuf"}}, true},
+      {"with capitals and a parameter",
+       {.headers = {"Content-Type: Application/X-Protobuf; v=1"}},
+       true},
+      {"of no type, and empty", {}, true},
+      {"a page",
+       {.headers = {"Content-Type: text/html; charset=utf-8"}},
+       false,
+       "HTTP 200 with text/html; charset=utf-8 in place of protobuf"},
+      {"of no type, and a page", {.body = "<html>"}, false, "with what is no answer of OTLP"},
+      {"cut after a good status", {.raw = "HTTP/1.1 200 Fine\r\n" + cut}, true},
+      {"cut after a bad status", {.raw = "HTTP/1.1 400 Bad\r\n" + cut}, false, "HTTP 400"}};
+  for (const Row& row : rows) {
+    Serve([&row](int) { return row.answer; });
+    const std::int64_t exported = Exported(), refused = Dropped(SpanDrop::kRefused);
+    Start();
+    exporter_->Put(Spans(3));
+    exporter_.reset();
+    EXPECT_EQ(Exported() - exported, row.taken ? 3 : 0) << row.what;
+    EXPECT_EQ(Dropped(SpanDrop::kRefused) - refused, row.taken ? 0 : 3) << row.what;
+    EXPECT_EQ(server_->requests().size(), 1U) << row.what;
+  }
+  EXPECT_EQ(Dropped(SpanDrop::kFailed), 0);
+  const std::string log = LogText();
+  for (const Row& row : rows) EXPECT_THAT(log, HasSubstr(row.said)) << row.what;
+}
+
+TEST_F(Exporter, TellsOfAFullQueueWhileItWaitsAsRetryAfterAsks) {
+  std::atomic<bool> told = false;
+  log_ = std::make_unique<Log>(LogOptions{.worker = "w-1",
+                                          .sink = std::make_shared<spdlog::sinks::callback_sink_mt>(
+                                              [&told](const spdlog::details::log_msg& line) {
+                                                const std::string_view text(line.payload.data(),
+                                                                            line.payload.size());
+                                                if (text.find("traces_dropped") != text.npos)
+                                                  told = true;
+                                              })});
+  Serve([](int) { return Answer{.status = 503, .headers = {"Retry-After: 600"}}; });
+  options_.max_queue = options_.max_batch = 4;
+  Start();
+  exporter_->Put(Spans(4));
+  ASSERT_TRUE(Requests(1));
+  exporter_->Put(Spans(9));  // more than there is room for
+  EXPECT_TRUE(WaitUntil(kLimit, "the line", [&] { return told.load(); }));
+  EXPECT_EQ(server_->requests().size(), 1U);
+  EXPECT_EQ(Dropped(SpanDrop::kFailed), 0);  // the batch is kept
+  (void)LogText();                           // the log uses `told`
+}
+
+TEST_F(Exporter, DropsAllThatWaitsOnceTheTimeOfAStopIsOver) {
+  Serve([this](int) {
+    server_->Hold();
+    return Answer();
+  });
+  options_.max_queue = 100'000;
+  options_.max_batch = 1;
+  options_.traces.timeout = 1h;
+  Start();
+  exporter_->Put(Spans(100'000));
+  ASSERT_TRUE(Requests(1));
+  const auto begun = std::chrono::steady_clock::now();
+  exporter_->Stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, kLimit);
+  EXPECT_EQ(Dropped(SpanDrop::kFailed), 100'000);
+  EXPECT_EQ(server_->connections(), 1);  // none is tried after it
 }
 
 TEST_F(Exporter, PutsWithoutWaitingWhileTheCollectorHangs) {

@@ -60,6 +60,30 @@ TEST_F(ThePort, OfSeveralFilesIsKeptShutByAnyOfThem) {
   EXPECT_THAT(differ.error_output, HasSubstr("the files differ in observe.tls or observe.auth"));
 }
 
+TEST_F(ThePort, OfSeveralFilesShowsNothingOfACollectorsPathAndTakesItFromAnyOfThem) {
+  const std::string silent = certificates_.Write("silent.yaml", WithPort("silent", ""));
+  const std::string traced =
+      File("traced", "  traces: {endpoint: \"http://u:S3CRET@127.0.0.1:1/S3CRET?key=S3CRET\"}\n");
+  const WorkerProcess worker({.files = {silent, traced}});
+  const std::string status = worker.Get("/status").body;
+  EXPECT_THAT(status, AllOf(HasSubstr("observe.traces.endpoint"), HasSubstr("127.0.0.1:1"),
+                            ::testing::Not(HasSubstr("S3CRET"))));
+  EXPECT_THAT(worker.Log(), AllOf(HasSubstr("traces go to http://127.0.0.1:1"),
+                                  ::testing::Not(HasSubstr("S3CRET"))));
+}
+
+TEST_F(ThePort, OfSeveralFilesIsNotOpenedWhereTheyDifferInTraces) {
+  const std::string one = File("one", "  traces: {endpoint: \"http://127.0.0.1:1\"}\n");
+  const std::string same = File("same", "  traces: {endpoint: \"http://127.0.0.1:1\"}\n");
+  for (const char* const keys : {"{endpoint: \"http://127.0.0.1:2\"}",
+                                 "{endpoint: \"http://127.0.0.1:1\", slow: 2s}", "{sample: 0.5}"}) {
+    const std::string other = File("other", std::string("  traces: ") + keys + "\n");
+    const Finished differ = RunFencepost({"run", one, same, other, "--http", "127.0.0.1:0"});
+    EXPECT_EQ(differ.exit_code, 2) << keys;
+    EXPECT_THAT(differ.error_output, HasSubstr("the files differ in observe.traces;")) << keys;
+  }
+}
+
 TEST_F(ThePort, WithoutItsCertificateEndsTheStart) {
   const std::string file = File("one", "  tls: {certificate: /none.crt, key: /none.key}\n");
   const Finished run = RunFencepost({"run", file, "--http", "127.0.0.1:0"});

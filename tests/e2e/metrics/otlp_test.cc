@@ -58,7 +58,7 @@ TEST(Otlp, IsReadByTheReferenceForPython) {
       {"key": "service.instance.id", "value": {"stringValue": "w"}}]},
     "scopeSpans": [{
       "scope": {"name": "fencepost", "version": "1"},
-      "schemaUrl": "https://opentelemetry.io/schemas/1.27.0",
+      "schemaUrl": "https://opentelemetry.io/schemas/1.30.0",
       "spans": [{
         "traceId": "AAAAAAAAAAABAgMEBQYHCA==", "spanId": "AAAAAAAAAP8=",
         "parentSpanId": "AAAAAAAAAAE=", "name": "orders process", "kind": "SPAN_KIND_CONSUMER",

@@ -56,16 +56,26 @@ TEST(ExportRetry, GivesABatchUpThatWouldTakeLongerThanItsPatience) {
   EXPECT_EQ(retry.not_before() - kNow, 59500ms);  // nothing new
 }
 
-TEST(ExportRetry, KeepsARetryAfterForTheNextBatch) {
+TEST(ExportRetry, KeepsABatchForTheLongestRetryAfterAndWaitsAsLongWithTheNextOfOthers) {
   struct Row {
-    std::chrono::seconds asked, kept;
+    std::chrono::seconds asked, wait;
+    bool again;
   };
-  for (const auto& [asked, kept] : {Row{300s, 300s}, Row{7200s, 600s}}) {
+  for (const auto& [asked, wait, again] :
+       {Row{300s, 300s, true}, Row{600s, 600s, true}, Row{7200s, 600s, false}}) {
     ExportRetry retry(1s);
     retry.Begin(kNow);
-    EXPECT_FALSE(retry.Again(kNow, asked, 0));
-    EXPECT_EQ(retry.not_before() - kNow, kept);
+    EXPECT_EQ(retry.Again(kNow + 59s, asked, 0), again) << asked.count();
+    EXPECT_EQ(retry.not_before() - kNow, 59s + wait);
   }
+}
+
+TEST(ExportRetry, GivesABatchUpThatIsPutOffAgainAndAgain) {
+  ExportRetry retry(1s);
+  retry.Begin(kNow);
+  EXPECT_TRUE(retry.Again(kNow, 600s, 0));
+  EXPECT_TRUE(retry.Again(kNow + 600s, 60s, 0));
+  EXPECT_FALSE(retry.Again(kNow + 660s, 1s, 0));
 }
 
 }  // namespace

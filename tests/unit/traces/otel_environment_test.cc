@@ -49,6 +49,8 @@ std::string TextOf(const ExportOptions& options) {
   add("resource", traces.resource, usual.traces.resource);
   add("timeout", traces.timeout.count(), usual.traces.timeout.count());
   add("certificate", options.certificate, usual.certificate);
+  add("client_certificate", options.client_certificate, usual.client_certificate);
+  add("client_key", options.client_key, usual.client_key);
   add("gzip", options.gzip, usual.gzip);
   add("queue", options.max_queue, usual.max_queue);
   add("batch", options.max_batch, usual.max_batch);
@@ -180,6 +182,10 @@ std::vector<Row> Rows() {
            {"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=1s is not known here and has no effect: write a "
             "whole number from 1 to 1000000"}),
       With("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.pem", "certificate=/ca.pem"),
+      With("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "/c.pem", "client_certificate=/c.pem"),
+      With("OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", "/t.pem", "client_certificate=/t.pem"),
+      With("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/c.key", "client_key=/c.key"),
+      With("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "/t.key", "client_key=/t.key"),
       With("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip", "gzip=true"),
       With("OTEL_EXPORTER_OTLP_COMPRESSION", "none", ""),
       With("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "zstd", "",
@@ -222,6 +228,15 @@ std::vector<Row> Rows() {
       With("OTEL_BSP_MAX_QUEUE_SIZE", "100", "queue=100 batch=100"),
       With("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "64", "batch=64"),
       With("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "4096", "batch=2048"),
+      With("OTEL_BSP_EXPORT_TIMEOUT", "2500", "timeout=2500"),
+      {"a request's own timeout before a batch's",
+       {},
+       On({{"OTEL_EXPORTER_OTLP_TIMEOUT", "2000"}, {"OTEL_BSP_EXPORT_TIMEOUT", "2500"}}),
+       on + " timeout=2000"},
+      With("OTEL_PROPAGATORS", "tracecontext, b3,b3multi,baggage", ""),
+      With("OTEL_PROPAGATORS", "tracecontext,jaeger", "",
+           {"OTEL_PROPAGATORS=jaeger is not known here and has no effect: write tracecontext, b3, "
+            "b3multi, baggage, or several with commas"}),
       With("OTEL_BSP_SCHEDULE_DELAY", "200", "delay=200"),
       With("OTEL_BSP_SCHEDULE_DELAY", "0", "",
            {"OTEL_BSP_SCHEDULE_DELAY=0 is not known here and has no effect: write a whole number "

@@ -1,5 +1,5 @@
 // The numbers of the fields are those of opentelemetry-proto 1.x; Python's package of that name and
-// a collector read the same bytes in tests/deploy/traces and tests/component/metrics_traces.
+// a collector read the same bytes in tests/e2e/metrics and tests/component/metrics_traces.
 #include "metrics/traces/otlp.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ TEST(TraceRequest, NamesItsScopeAndTheSchemaOfItsNames) {
   const Fields of_scope = ResourceSpans({Simple()}).Sub(2);
   EXPECT_EQ(of_scope.Sub(1).Text(1), "fencepost");
   EXPECT_EQ(of_scope.Sub(1).Text(2), "1.2.3");
-  EXPECT_EQ(of_scope.Text(3), "https://opentelemetry.io/schemas/1.27.0");
+  EXPECT_EQ(of_scope.Text(3), "https://opentelemetry.io/schemas/1.30.0");
 }
 
 TEST(TraceRequest, HasIdsAsBigEndianBytes) {
