@@ -324,8 +324,7 @@ struct PortTls {
 
 // Who may ask the HTTP port: who says the token, or name and password. None of both: anybody.
 struct PortAuth {
-  std::string bearer;
-  std::string username, password;
+  std::string bearer, username, password;
   std::vector<std::string> open;  // live, ready: they may be asked by anybody
   bool operator==(const PortAuth&) const = default;
 };

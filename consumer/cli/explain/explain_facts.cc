@@ -200,10 +200,10 @@ class Gatherer {
       last = std::max(last, one.last);
       if (one.offset == position.offset) {
         facts_.failing = one;
-      } else {
-        if (one.why != consumer::kRefusedForOthers) ++facts_.others_fail;
-        if (one.offset == facts_.committed->value()) facts_.first_fails = one;
+        continue;
       }
+      if (one.why != consumer::kRefusedForOthers) ++facts_.others_fail;
+      if (one.offset == facts_.committed->value()) facts_.first_fails = one;
     }
   }
 

@@ -152,7 +152,7 @@ void AddFailures(const Findings& f, Verdict& verdict) {
     const std::string which = fmt::format("the partition's first unfinished record, {}",
                                           Position{f.facts.position->where, first->offset}.Text());
     Add(verdict.happened, IsRefusedForOthers(*first)
-                              ? RefusalText("The row of " + which, *first)
+                              ? RefusalText("The row of " + which + ",", *first)
                               : fmt::format("The handler of {}, {}", which, FailuresText(*first)));
   }
   if (!f.facts.failing) return;

@@ -1,7 +1,9 @@
 #include "consumer/outputs/tables/table_store.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <ranges>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -60,7 +62,8 @@ namespace {
 OutputError WillBeMade(const TablePlan& plan, const FoundTables& found, const TableTerms& terms) {
   std::vector<std::string> made;
   for (const TablePlan::Step& step : plan.steps) {
-    made.push_back(step.sql.substr(0, step.sql.find(" (")));
+    const std::string_view sql(step.sql.data(), std::min(step.sql.find('('), step.sql.size()));
+    made.emplace_back(sql.substr(0, sql.find_last_not_of(' ') + 1));
   }
   bool ledger = true;
   std::size_t last = made.size();  // those of ledgers stand behind the others

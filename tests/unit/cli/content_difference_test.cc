@@ -50,13 +50,13 @@ TEST(ContentDifference, ShowsWhatIsNoJsonAsItIs) {
 
 TEST(ContentDifference, NamesKeyAndHeaders) {
   Record there = Of("v");
-  there.headers = {{"traceparent", "00-a"}, {"same", "1"}, {"gone", std::nullopt}};
+  there.headers = {{"tenant", "00-a"}, {"same", "1"}, {"gone", std::nullopt}};
   Record here = Of("v");
   here.key.reset();
-  here.headers = {{"same", "1"}, {"traceparent", "00-b"}};
+  here.headers = {{"same", "1"}, {"tenant", "00-b"}};
   EXPECT_THAT(ContentDifference(there, here),
               ElementsAre(R"(key: "k" there, null here)", "header gone: null there, none here",
-                          R"(header traceparent: "00-a" there, "00-b" here)"));
+                          R"(header tenant: "00-a" there, "00-b" here)"));
 }
 
 }  // namespace

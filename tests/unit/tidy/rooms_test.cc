@@ -194,7 +194,7 @@ const std::vector<Room>& Rooms() {
            {"locking/base", "locking/core", "consumer/trace", "consumer/pipeline"},
            520},
       Room{"metrics",
-           {"locking/base", "locking/core", "consumer/record", "consumer/pipeline", "metrics/log"},
+           {"locking/base", "locking/core", "consumer/record", "consumer/trace", "consumer/pipeline", "metrics/log"},
            1110},
       Room{"metrics/status", {"locking/base", "consumer/pipeline", "metrics/log", "metrics"}, 1190},
       Room{"metrics/traces",
