@@ -122,8 +122,10 @@ std::string CheckBroker(std::string_view text) {
   return CheckHostPort(protocol.empty() ? text : text.substr(protocol.size() + 3));
 }
 
+// Without a host: all addresses.
 std::string CheckListenAddress(std::string_view text) {
-  return IsHostPort(text, 0) ? "" : "is not HOST:PORT, as in 0.0.0.0:9464";
+  const std::string all = text.starts_with(':') ? "0.0.0.0" : "";
+  return IsHostPort(all + std::string(text), 0) ? "" : "is not HOST:PORT, as in 0.0.0.0:9464";
 }
 
 std::string CheckHost(std::string_view text) {

@@ -27,12 +27,13 @@ int Health(const HealthArguments& arguments) {
     if (!pipelines) return kUsage;
     port = pipelines->front().observe;
   }
-  const std::string at = ReachedAt(arguments.http.empty() ? port.http : arguments.http);
+  const std::string& address = arguments.http.empty() ? port.http : arguments.http;
+  const std::string at = ReachedAt(address);
   if (at.empty()) {
     return ExitUsage(
         fmt::format("'{}' is not HOST:PORT: give the worker's address with --http, "
                     "FENCEPOST_HTTP or its file",
-                    arguments.http));
+                    address));
   }
   const std::string url = PortUrl(port, at, arguments.ready ? "/ready" : "/live");
   auto reply = AskPort(port, url, std::chrono::seconds(arguments.timeout_s));
