@@ -4,6 +4,8 @@
 #include <curl/curl.h>
 
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -28,8 +30,20 @@ inline std::string ReachedAt(const std::string& address) {
   return address;
 }
 
+// Of a PEM file, which may be a chain, the server's own certificate: the first. Empty: there is
+// none.
+inline std::string FirstCertificate(const std::string& file) {
+  std::ifstream stream(file);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const std::string end = "-----END CERTIFICATE-----";
+  const std::size_t from = text.find("-----BEGIN CERTIFICATE-----");
+  const std::size_t to = text.find(end, from);
+  return to == std::string::npos ? "" : text.substr(from, to + end.size() - from) + "\n";
+}
+
 // `port`: what the worker's file says of who may ask. With TLS the certificate that the file names
-// is the one that is trusted, whatever host it is for. Error: curl's words: no answer.
+// is the only one that is trusted, whatever host it is for, and not others of its CA: the request
+// has credentials. Error: curl's words, or that there is no certificate: no answer.
 inline tl::expected<HttpReply, std::string> AskPort(const consumer::ObserveOptions& port,
                                                     const std::string& url,
                                                     std::chrono::milliseconds limit) {
@@ -49,7 +63,15 @@ inline tl::expected<HttpReply, std::string> AskPort(const consumer::ObserveOptio
   curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, collect);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &reply.body);
-  set(CURLOPT_CAINFO, port.tls.certificate);
+  const std::string trusted = FirstCertificate(port.tls.certificate);
+  if (!port.tls.certificate.empty()) {
+    if (trusted.empty()) {
+      return tl::unexpected(port.tls.certificate + " (observe.tls.certificate) has no certificate");
+    }
+    curl_blob blob{const_cast<char*>(trusted.data()), trusted.size(), CURL_BLOB_COPY};
+    curl_easy_setopt(curl.get(), CURLOPT_CAINFO_BLOB, &blob);
+    curl_easy_setopt(curl.get(), CURLOPT_CAPATH, nullptr);  // nor the system's
+  }
   curl_easy_setopt(curl.get(), CURLOPT_SSL_VERIFYHOST, 0L);
   if (!port.tls.client_ca.empty()) {  // it is the only certificate that is known here
     set(CURLOPT_SSLCERT, port.tls.certificate);

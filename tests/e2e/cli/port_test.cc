@@ -1,6 +1,8 @@
 // The port of `run` as a pipeline file says it, and those who ask it by the same file.
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "tests/support/certificates.h"
 #include "tests/support/worker_process.h"
 
@@ -30,7 +32,7 @@ class ThePort : public ::testing::Test {
   std::string File(const std::string& name, const std::string& keys) const {
     return certificates_.Write(name + ".yaml", WithPort(name, "observe:\n" + keys));
   }
-  const Certificates certificates_;
+  Certificates certificates_;
 };
 
 TEST_F(ThePort, OfAFileIsAskedByHealthWithTheSameFile) {
@@ -47,6 +49,31 @@ TEST_F(ThePort, OfAFileIsAskedByHealthWithTheSameFile) {
   const Finished wrong = RunFencepost({"health", other, "--http", at});
   EXPECT_EQ(wrong.exit_code, 1);
   EXPECT_THAT(wrong.error_output, HasSubstr("/live: 401 the request needs the credentials"));
+}
+
+// Who has another certificate of the same CA must not get the credentials.
+TEST_F(ThePort, OfAnotherCertificateOfTheCaIsNotAsked) {
+  certificates_.Issue("other", Certificates::kNode);
+  const auto with = [&](const std::string& name, const std::string& chain) {
+    return File(name, "  tls: {certificate: " + chain + ", key: " + certificates_.key(name) +
+                          "}\n  auth: {bearer: \"" + kToken + "\"}\n");
+  };
+  const auto chain = [&](const std::string& name) {
+    std::string text;
+    for (const std::string& file : {certificates_.certificate(name), certificates_.ca()}) {
+      std::ifstream in(file);
+      text.append(std::istreambuf_iterator<char>(in), {});
+    }
+    return certificates_.Write(name + "-chain.pem", text);
+  };
+  const std::string own = with("node", chain("node"));
+  const WorkerProcess worker({.files = {own}});
+  const std::string at = "127.0.0.1:" + std::to_string(worker.port());
+  const Finished good = RunFencepost({"health", own, "--http", at});
+  EXPECT_EQ(good.exit_code, 0) << good.error_output;
+  const Finished other = RunFencepost({"health", with("other", chain("other")), "--http", at});
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.error_output, HasSubstr("no answer"));
 }
 
 TEST_F(ThePort, OfSeveralFilesIsKeptShutByAnyOfThem) {
