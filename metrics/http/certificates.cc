@@ -14,6 +14,8 @@
 namespace fencepost::metrics {
 namespace {
 
+constexpr std::chrono::seconds kTryAgain{10};
+
 tl::unexpected<Error> CannotUse(std::string_view key, const std::string& file,
                                 const std::string& why) {
   ERR_clear_error();
@@ -30,9 +32,14 @@ std::string WhyNot(const std::string& file, const std::error_code& error) {
   return errno == 0 ? "it is empty" : std::strerror(errno);
 }
 
+bool SameTime(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+// st_ctim: of a file that is replaced with its times kept, or may be read now.
 bool SameFile(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
-         a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+         SameTime(a.st_mtim, b.st_mtim) && SameTime(a.st_ctim, b.st_ctim);
 }
 
 }  // namespace
@@ -50,16 +57,21 @@ tl::expected<std::unique_ptr<Certificates>, Error> Certificates::Read(
   return all;
 }
 
-Certificates::Context Certificates::Current() {
-  const State now = Look();
-  if (std::ranges::equal(now, seen_, SameFile)) return context_;
-  seen_ = now;  // before they are read: what changes meanwhile is seen the next time
+Certificates::Context Certificates::Current(Clock::time_point now) {
+  const State state = Look();
+  const bool changed = !std::ranges::equal(state, seen_, SameFile);
+  if (!changed && !(refused_ && now - *refused_ >= kTryAgain)) return context_;
+  seen_ = state;  // before they are read: what changes meanwhile is seen the next time
   auto context = Load();
   if (context) {
     context_ = std::move(*context);
+    refused_.reset();
     note_(locking::Severity::kInfo, "http_certificate",
           "the certificate of the HTTP port was read again");
-  } else {
+    return context_;
+  }
+  refused_ = now;
+  if (changed) {
     note_(locking::Severity::kWarn, "http_certificate_refused",
           context.error().Line() + "; the one before stays");
   }
