@@ -58,9 +58,13 @@ std::string_view Credentials(const IncomingRequest& request, std::string_view sc
   return this_one ? text.substr(text.find_first_not_of(' ', scheme.size())) : "";
 }
 
-// HOST:PORT, or HOST alone.
-bool IsThisMachine(std::string_view host) {
+// `host`: HOST:PORT, or HOST alone. `also`: another of its names.
+bool IsThisMachine(std::string_view host, std::string_view also) {
   host = host.substr(0, host.ends_with(']') ? host.size() : host.rfind(':'));
+  if (!also.empty() && host.size() == also.size() &&
+      strncasecmp(host.data(), also.data(), host.size()) == 0) {
+    return true;
+  }
   const bool ipv4 =
       host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
   return ipv4 || host == "localhost" || host == "[::1]";
@@ -166,7 +170,7 @@ class Exchange final : private httplib::Server {
     }
     // A page in a browser whose name resolves to this machine (DNS rebinding).
     const std::string_view host = request_.Header("Host");
-    if (all_.loopback_ && !host.empty() && !IsThisMachine(host)) {
+    if (all_.loopback_ && !host.empty() && !IsThisMachine(host, all_.host_)) {
       return Forbidden("this port is bound to this machine, and the request is for another host");
     }
     const bool post = method == "POST" && endpoints_.control.access != ControlAccess::kOff;
@@ -202,11 +206,15 @@ class Exchange final : private httplib::Server {
     const bool basic =
         !all_.basic_.empty() && SameSecret(Credentials(request_, "Basic"), all_.basic_);
     const bool good = token || basic;
-    if (!good && request_.Has("Authorization")) {
-      endpoints_.note(locking::Severity::kWarn, "http_wrong_credentials",
-                      fmt::format("wrong credentials for the HTTP port from {}", asker_.address));
-    }
+    if (!good) NoteWrongCredentials();
     return good;
+  }
+
+  // Where there are some.
+  void NoteWrongCredentials() const {
+    if (!request_.Has("Authorization")) return;
+    endpoints_.note(locking::Severity::kWarn, "http_wrong_credentials",
+                    fmt::format("wrong credentials for the HTTP port from {}", asker_.address));
   }
 
   [[nodiscard]] Answer Page(const std::string& path) const {
@@ -230,6 +238,10 @@ class Exchange final : private httplib::Server {
     const std::string_view denied = Denied();
     if (!denied.empty()) return Forbidden(denied);
     const ControlAnswer answer = endpoints_.control.post(path, request_.body());
+    if (answer.status == 200) {
+      endpoints_.note(locking::Severity::kInfo, "http_control",
+                      fmt::format("POST {} from {}", path, asker_.address));
+    }
     return {.status = answer.status, .body = answer.text + "\n"};
   }
 
@@ -238,13 +250,14 @@ class Exchange final : private httplib::Server {
     if (endpoints_.control.access == ControlAccess::kToken) {
       const std::string& token = endpoints_.control.token;
       const bool good = !token.empty() && SameSecret(Credentials(request_, "Bearer"), token);
+      if (!good) NoteWrongCredentials();
       return good ? "" : "the request needs the header Authorization: Bearer TOKEN";
     }
     // A sidecar hands on what comes from elsewhere from another address of 127.0.0.0/8.
     if (asker_.address != "127.0.0.1" && asker_.address != "::1") {
       return "only this machine may do that";
     }
-    if (!IsThisMachine(request_.Header("Host"))) {
+    if (!IsThisMachine(request_.Header("Host"), all_.loopback_ ? all_.host_ : "")) {
       return "the request is for another host: a proxy may not do that";
     }
     for (const char* name : {"Origin", "Referer", "Sec-Fetch-Site", "Forwarded", "Via", "X-Real-IP",
@@ -260,9 +273,10 @@ class Exchange final : private httplib::Server {
   const Asker& asker_;
 };
 
-Answers::Answers(Endpoints endpoints, bool loopback)
+Answers::Answers(Endpoints endpoints, bool loopback, std::string host)
     : endpoints_(std::move(endpoints)),
       loopback_(loopback),
+      host_(std::move(host)),
       basic_(endpoints_.auth.username.empty()
                  ? ""
                  : InBase64(endpoints_.auth.username + ":" + endpoints_.auth.password)) {}

@@ -21,8 +21,8 @@ struct Asker {
 // Thread-safe.
 class Answers {
  public:
-  // `loopback`: the port is reached from this machine alone.
-  Answers(Endpoints endpoints, bool loopback);
+  // `loopback`: the port is reached from this machine alone, of which `host` is then a name, too.
+  Answers(Endpoints endpoints, bool loopback, std::string host);
 
   // To one that is whole or refused; all bytes of the answer, after which the connection ends.
   // Calls the endpoints.
@@ -32,6 +32,7 @@ class Answers {
   friend class Exchange;
   const Endpoints endpoints_;
   const bool loopback_;
+  const std::string host_;
   const std::string basic_;  // what is to stand behind Authorization: Basic; empty: it is not asked
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <fmt/format.h>
 #include <openssl/ssl.h>
 #include <asio/post.hpp>
 #include <asio/write.hpp>
@@ -12,16 +13,33 @@ namespace {
 // For a client to read what it was told, and to close.
 constexpr std::chrono::milliseconds kGoodbye{1'000};
 
+// By its request line.
+bool IsProbe(std::string_view line) {
+  const std::size_t from = line.find(' ') + 1;
+  const std::string_view path = line.substr(from, line.find_first_of(" ?", from) - from);
+  return (line.starts_with("GET ") || line.starts_with("HEAD ")) &&
+         (path == "/live" || path == "/ready");
+}
+
+// Made without a pool.
+std::string TooMany(std::string_view line) {
+  constexpr std::string_view kText = "too many requests at a time\n";
+  return fmt::format(
+      "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
+      "Content-Length: {}\r\nContent-Security-Policy: default-src 'none'\r\n"
+      "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nRetry-After: 1\r\n"
+      "Connection: close\r\n\r\n{}",
+      kText.size(), line.starts_with("HEAD ") ? "" : kText);
+}
+
 }  // namespace
 
 Connection::Connection(Socket socket, Certificates::Context tls, const HttpLimits& limits,
-                       const Answers& answers, asio::thread_pool& pool, OnEnd on_end)
+                       Surroundings around)
     : socket_(std::move(socket)),
       context_(std::move(tls)),
       limits_(limits),
-      answers_(answers),
-      pool_(pool),
-      on_end_(std::move(on_end)),
+      around_(std::move(around)),
       timer_(socket_.get_executor()),
       request_(limits.head, limits.body) {
   if (context_) tls_.emplace(socket_, *context_);
@@ -50,16 +68,16 @@ void Connection::Start() {
 }
 
 void Connection::End() {
-  if (!on_end_) return;
+  if (ended_.exchange(true)) return;
   timer_.cancel();
   std::error_code ignored;
   socket_.close(ignored);
-  std::exchange(on_end_, nullptr)(this);
+  around_.on_end(this);
 }
 
 // Who has begun a request is told that it was too slow.
 void Connection::OnLate() {
-  if (asked_) return;  // it came as the time ran out
+  if (phase_ != Phase::kSilent) return;  // it came as the time ran out
   if (!request_.begun()) return End();
   request_.Refuse(408, "the request did not come in time");
   std::error_code ignored;
@@ -86,15 +104,31 @@ void Connection::Read() {
 
 void Connection::OnRead(std::size_t size) {
   if (!request_.Take({buffer_.data(), size})) return Read();
-  asked_ = true;
-  timer_.cancel();
-  asio::post(pool_, [self = shared_from_this(), asker = WhoAsks()]() mutable {
-    std::string answer = self->answers_.To(self->request_, asker);
-    const auto sockets = self->socket_.get_executor();
-    asio::post(sockets, [self = std::move(self), answer = std::move(answer)]() mutable {
-      self->Send(std::move(answer));
-    });
+  AnswerPool& pool = IsProbe(request_.line()) ? around_.probes : around_.pages;
+  if (pool.jobs >= AnswerPool::kMost) return Send(TooMany(request_.line()));
+  asio::post(pool.threads, [self = shared_from_this(), asker = WhoAsks(), &pool] {
+    if (!self->ended_) self->Answer(asker);
+    --pool.jobs;
   });
+  ++pool.jobs;  // may be after its end: only this thread compares
+  phase_ = Phase::kWaiting;
+  timer_.cancel();
+}
+
+// On a thread of a pool. Without memory for an answer the connection ends.
+void Connection::Answer(const Asker& asker) {
+  const auto sockets = socket_.get_executor();
+  try {
+    asio::post(sockets,
+               [self = shared_from_this(), answer = around_.answers.To(request_, asker)]() mutable {
+                 self->Send(std::move(answer));
+               });
+  } catch (...) {
+    try {
+      asio::post(sockets, [self = shared_from_this()] { self->End(); });
+    } catch (...) {  // not even for that: it makes room when the port is full
+    }
+  }
 }
 
 Asker Connection::WhoAsks() {
@@ -109,19 +143,23 @@ Asker Connection::WhoAsks() {
 }
 
 void Connection::Send(std::string answer) {
-  if (!on_end_) return;
+  if (ended_) return;
+  phase_ = Phase::kSending;
   answer_ = std::move(answer);
   EndAfter(limits_.answer);
+  around_.on_send(this);
   WithStream([this](auto& stream) {
     asio::async_write(stream, asio::buffer(answer_),
                       [self = shared_from_this()](const std::error_code& error, std::size_t) {
-                        if (error) return self->End();
+                        if (error || self->ended_) return self->End();
                         self->SayGoodbye();
                       });
   });
 }
 
 void Connection::SayGoodbye() {
+  phase_ = Phase::kSent;
+  answer_ = {};
   EndAfter(kGoodbye);
   const auto then = [self = shared_from_this()](const std::error_code&) {
     std::error_code ignored;

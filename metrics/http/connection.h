@@ -4,6 +4,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,19 +24,40 @@
 
 namespace fencepost::metrics {
 
+// Threads that make answers, for a bounded number of requests. Outlives the connections.
+struct AnswerPool {
+  explicit AnswerPool(std::size_t count) : threads(count) {}
+  // Requests it has taken and not done with; more are refused, with a 503.
+  static constexpr std::size_t kMost = 64;
+  std::atomic<std::size_t> jobs{0};
+  asio::thread_pool threads;
+};
+
 class Connection final : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = asio::ip::tcp::socket;
-  using OnEnd = std::function<void(const Connection* self)>;
+  using On = std::function<void(const Connection* self)>;
+  // Of its life; kWaiting: for its answer. kSent: the client has it, or will have.
+  enum class Phase { kSilent, kWaiting, kSending, kSent };
+  // What makes its answer, and who is told. `probes` are for /live and /ready, which do not wait
+  // behind the pages. `on_send`: the answer begins to be sent. `on_end`: called once, at its end.
+  struct Surroundings {
+    const Answers& answers;
+    AnswerPool& pages;
+    AnswerPool& probes;
+    On on_send;
+    On on_end;
+  };
 
-  // `tls`: null: none. `answers` and `pool` outlive it. `on_end` is called once, when it has ended.
+  // `tls`: null: none.
   Connection(Socket socket, Certificates::Context tls, const HttpLimits& limits,
-             const Answers& answers, asio::thread_pool& pool, OnEnd on_end);
+             Surroundings around);
 
   void Start();
   void End();  // at once
-  // It has said what it wants, so that it waits for us, or takes the answer.
-  [[nodiscard]] bool asked() const { return asked_; }
+  [[nodiscard]] Phase phase() const { return phase_; }
+  // Bytes of an answer that is being sent.
+  [[nodiscard]] std::size_t answer_size() const { return answer_.size(); }
 
  private:
   template <typename Do>
@@ -42,6 +65,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Read();
   void OnRead(std::size_t size);
   void OnLate();
+  void Answer(const Asker& asker);
   void Send(std::string answer);
   void SayGoodbye();  // so that the client reads the answer before it sees the end
   void Drain();
@@ -52,14 +76,13 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   const Certificates::Context context_;
   std::optional<asio::ssl::stream<Socket&>> tls_;
   const HttpLimits limits_;
-  const Answers& answers_;
-  asio::thread_pool& pool_;
-  OnEnd on_end_;  // empty: it has ended
+  const Surroundings around_;
+  std::atomic<bool> ended_{false};
   asio::steady_timer timer_;
   std::array<char, 4096> buffer_{};
   IncomingRequest request_;
   std::string answer_;
-  bool asked_ = false;
+  Phase phase_ = Phase::kSilent;
 };
 
 }  // namespace fencepost::metrics

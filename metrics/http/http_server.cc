@@ -29,11 +29,13 @@ namespace {
 using asio::ip::tcp;
 
 constexpr std::size_t kAnsweringThreads = 4;
+constexpr std::size_t kProbeThreads = 1;
+// Of all answers that are being sent.
+constexpr std::size_t kMostBytes = 32UL << 20;
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 
 struct Address {
   std::string host;  // without the brackets of IPv6; empty: all addresses
-  bool v6 = false;   // in brackets
   std::string port;
 };
 
@@ -53,11 +55,11 @@ std::optional<Address> ParseAddress(std::string_view text) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
   const std::string_view letters = v6 ? "0123456789abcdefABCDEF:." : kLetters;
   if (host.find_first_not_of(letters) != std::string_view::npos) return std::nullopt;
-  return Address{std::string(host), v6, std::string(port)};
+  return Address{std::string(host), std::string(port)};
 }
 
-// Where it may listen; the first that can be had counts. IPv4 before IPv6 where a name has both, as
-// localhost has; all addresses of both where there is no name.
+// Where it may listen; the first that this machine has counts. IPv4 before IPv6 where a name has
+// both, as localhost has; all addresses of both where there is no name.
 tl::expected<std::vector<tcp::endpoint>, std::error_code> Resolve(const Address& address) {
   const auto port = static_cast<asio::ip::port_type>(std::stoi(address.port));
   if (address.host.empty()) return {{tcp::endpoint(tcp::v6(), port), {tcp::v4(), port}}};
@@ -92,6 +94,17 @@ std::error_code Listen(tcp::acceptor& acceptor, const tcp::endpoint& at) {
   return error;
 }
 
+// Another process at the first address must not send this one to the next, where nobody looks.
+bool IsNotHere(const std::error_code& error) {
+  return error == std::errc::address_not_available ||
+         error == std::errc::address_family_not_supported;
+}
+
+asio::ip::address Unmapped(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+}
+
 Error CannotListen(const std::string& address, const std::string& why) {
   return {"http_bind", fmt::format("the HTTP server cannot listen: {}", why), address,
           "choose another address with --http or observe.http; port 0 takes a free one"};
@@ -100,52 +113,104 @@ Error CannotListen(const std::string& address, const std::string& why) {
 }  // namespace
 
 struct HttpServer::Impl {
-  Impl(Endpoints endpoints, bool loopback, HttpLimits most)
-      : limits(most), answers(std::move(endpoints), loopback) {}
+  explicit Impl(HttpLimits most) : limits(most) {}
 
+  // What one connection throws, as for want of memory, ends neither the others nor the accepting.
   void Run() {
     for (;;) {
       try {
+        if (!accepting && acceptor.is_open()) Accept();
         io.run();
         return;
-      } catch (const std::exception&) {  // no memory for one connection: the others go on
+      } catch (const std::exception& error) {
+        NoteFailure(error.what());
       }
+    }
+  }
+
+  void NoteFailure(std::string_view why) {
+    if (std::exchange(failed, true)) return;
+    try {
+      note(locking::Severity::kWarn, "http_connection_failed",
+           fmt::format("a connection of the HTTP port failed: {}; others are not noted", why));
+    } catch (const std::exception&) {  // nor is there memory for a note
     }
   }
 
   void Accept() {
     acceptor.async_accept([this](const std::error_code& error, tcp::socket socket) {
+      accepting = false;
       if (!acceptor.is_open()) return;
       if (!error) {
-        Admit(std::move(socket));
+        try {
+          Admit(std::move(socket));
+        } catch (const std::exception& failure) {
+          NoteFailure(failure.what());
+        }
         return Accept();
       }
       // No descriptor is left: others of the process may give some back, and so does one of ours.
       EndOne();
       again.expires_after(kAcceptAgain);
       again.async_wait([this](const std::error_code& stopped) {
+        accepting = false;
         if (!stopped) Accept();
       });
+      accepting = true;
     });
+    accepting = true;
   }
 
   void Admit(tcp::socket socket) {
     if (connections.size() >= limits.connections) EndOne();
     const auto connection = std::make_shared<Connection>(
-        std::move(socket), certificates ? certificates->Current() : nullptr, limits, answers, pool,
-        [this](const Connection* ended) {
-          connections.remove_if([ended](const auto& one) { return one.get() == ended; });
-        });
+        std::move(socket), certificates ? certificates->Current() : nullptr, limits,
+        Connection::Surroundings{
+            *answers, pages, probes, [this](const Connection* sending) { MakeRoomFor(sending); },
+            [this](const Connection* ended) {
+              connections.remove_if([ended](const auto& one) { return one.get() == ended; });
+            }});
     connections.push_back(connection);
-    connection->Start();
+    try {
+      connection->Start();
+    } catch (...) {
+      connection->End();
+      throw;
+    }
   }
 
-  // The oldest of those that still owe their request, or of all.
+  using Phase = Connection::Phase;
+
+  // Null: none.
+  [[nodiscard]] std::shared_ptr<Connection> Oldest(Phase phase) const {
+    const auto one =
+        std::ranges::find_if(connections, [&](auto& c) { return c->phase() == phase; });
+    return one == connections.end() ? nullptr : *one;
+  }
+
+  // Who is done goes first. Those who let their answers lie have half of the places; then who says
+  // nothing goes, so that who asks at once is answered.
   void EndOne() {
-    if (connections.empty()) return;
-    const auto silent = std::ranges::find_if(connections, [](auto& one) { return !one->asked(); });
-    const auto one = silent == connections.end() ? connections.front() : *silent;
-    one->End();
+    const auto sending = static_cast<std::size_t>(std::ranges::count_if(
+        connections, [](auto& one) { return one->phase() == Phase::kSending; }));
+    std::shared_ptr<Connection> one = Oldest(Phase::kSent);
+    if (!one && sending > limits.connections / 2) one = Oldest(Phase::kSending);
+    for (const Phase phase : {Phase::kSilent, Phase::kSending, Phase::kWaiting}) {
+      if (!one) one = Oldest(phase);
+    }
+    if (one) one->End();
+  }
+
+  // The answers of all together take kMostBytes; one that is larger is sent alone.
+  void MakeRoomFor(const Connection* newest) {
+    std::size_t bytes = 0;
+    for (const auto& one : connections) bytes += one->answer_size();
+    for (auto at = connections.begin(); at != connections.end() && bytes > kMostBytes;) {
+      const std::shared_ptr<Connection> one = *at++;  // its end takes it out of the list
+      if (one.get() == newest || one->phase() != Phase::kSending) continue;
+      bytes -= one->answer_size();
+      one->End();
+    }
   }
 
   void Stop() {
@@ -156,17 +221,21 @@ struct HttpServer::Impl {
   }
 
   const HttpLimits limits;
-  const Answers answers;
+  Note note;
+  std::optional<Answers> answers;              // of a started server
   std::unique_ptr<Certificates> certificates;  // null: no TLS
   int port = 0;
   std::string bound;
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
-  asio::thread_pool pool{kAnsweringThreads};
+  AnswerPool pages{kAnsweringThreads};
+  AnswerPool probes{kProbeThreads};
   // On the thread of the sockets
   tcp::acceptor acceptor{io};
   asio::steady_timer again{io};
   std::list<std::shared_ptr<Connection>> connections;  // the oldest first
+  bool accepting = false;                              // or waiting to accept again
+  bool failed = false;                                 // noted once
   std::thread sockets;
 };
 
@@ -190,20 +259,22 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
     certificates = std::move(*read);
   }
   try {
-    const bool loopback = places->front().address().is_loopback();
-    auto impl = std::make_unique<Impl>(std::move(endpoints), loopback, limits);
+    auto impl = std::make_unique<Impl>(limits);
+    impl->note = endpoints.note;
     impl->certificates = std::move(certificates);
     std::error_code error;
     for (const tcp::endpoint& place : *places) {
       error = Listen(impl->acceptor, place);
-      if (!error) break;
+      if (!error || !IsNotHere(error)) break;
     }
     if (error) return tl::unexpected(CannotListen(address, error.message()));
     const tcp::endpoint at = impl->acceptor.local_endpoint();
     impl->port = at.port();
-    const bool v6 = parsed->host.empty() ? at.protocol() == tcp::v6() : parsed->v6;
-    const std::string host = parsed->host.empty() ? (v6 ? "::" : "0.0.0.0") : parsed->host;
-    impl->bound = fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", impl->port);
+    const bool v6 = at.protocol() == tcp::v6();
+    impl->bound = fmt::format("{}{}{}:{}", v6 ? "[" : "", at.address().to_string(), v6 ? "]" : "",
+                              impl->port);
+    impl->answers.emplace(std::move(endpoints), Unmapped(at.address()).is_loopback(),
+                          address.substr(0, address.rfind(':')));
     impl->Accept();
     impl->sockets = std::thread([running = impl.get()] { running->Run(); });
     return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
@@ -214,7 +285,10 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
 
 HttpServer::~HttpServer() {
   asio::post(impl_->io, [impl = impl_.get()] { impl->Stop(); });
-  impl_->pool.join();
+  for (AnswerPool* pool : {&impl_->pages, &impl_->probes}) {
+    pool->threads.stop();  // what has not begun
+    pool->threads.join();
+  }
   impl_->work.reset();
   impl_->sockets.join();
 }

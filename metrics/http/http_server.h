@@ -5,18 +5,20 @@
 // Who may ask:
 // - with `tls`, who speaks TLS; with its client_ca, who has a certificate of it
 // - with `auth`, who says the token, or name and password: 401 for others, except for what is open
-// - on a loopback address, requests for this machine: a name that a page in somebody's browser
-// makes
-//   resolve to it (DNS rebinding) is another Host: 403. Elsewhere any Host is taken, as the names
-//   of pods and services are not known here; there `auth` keeps such a page out, whose browser has
-//   no credentials for that name.
+// - on a loopback address, requests for this machine, or for the host of `address`: a name that a
+//   page in somebody's browser makes resolve to it (DNS rebinding) is another Host: 403. Elsewhere
+//   any Host is taken, as the names of pods and services are not known here; there `auth` keeps
+//   such a page out, whose browser has no credentials for that name.
 // - control: from this machine, or with its token
 //
-// Limits: HttpLimits. No client holds a thread. Beyond the most connections the oldest that still
-// owes its request is closed, so that those who ask at once are answered in any flood of others.
+// Limits: HttpLimits. No client holds a thread. Beyond the most connections one makes room: who has
+// its answer; who does not take it, where these are more than half; who has not asked. Beyond 64
+// requests that wait for their answers the next gets a 503, and beyond 32 MiB of answers that wait
+// to be taken the oldest ends. So those who ask at once are answered in any flood of others.
 //
-// Threads: one for all sockets, and four that call the endpoints' functions, which must be
-// thread-safe. An exception of theirs becomes a 500.
+// Threads: one for all sockets, four that call the endpoints' functions, and one for /live and
+// /ready, which so never wait behind slow pages. The functions must be thread-safe. An exception of
+// theirs becomes a 500.
 #pragma once
 
 #include <chrono>
@@ -81,13 +83,13 @@ class HttpServer {
   static tl::expected<std::unique_ptr<HttpServer>, Error> Start(const std::string& address,
                                                                 Endpoints endpoints,
                                                                 HttpLimits limits = {});
-  // Closes all connections; waits for the endpoints' functions that run.
+  // Closes all connections; waits for the endpoints' functions that run, and begins no others.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   [[nodiscard]] int port() const;
-  [[nodiscard]] const std::string& bound() const;  // HOST:PORT, with the port that was taken
+  [[nodiscard]] const std::string& bound() const;  // ADDRESS:PORT, as they were taken
 
  private:
   struct Impl;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <vector>
 
 #include <fmt/format.h>
@@ -31,7 +32,11 @@ class Attacked : public ::testing::Test {
   void Open(HttpLimits limits, std::size_t page = 1000) {
     Endpoints endpoints;
     endpoints.live = [] { return ProbeResult{true, ""}; };
-    endpoints.metrics = [page] { return std::string(page, 'm'); };
+    endpoints.metrics = [this, page] {
+      ++pages_;
+      if (released_.valid()) released_.wait();
+      return std::string(page, 'm');
+    };
     endpoints.control = {.access = consumer::ControlAccess::kLoopback,
                          .post = [this](auto, std::string_view body) {
                            ++posts_;
@@ -75,7 +80,8 @@ class Attacked : public ::testing::Test {
 
   std::unique_ptr<HttpServer> server_;
   std::vector<int> clients_;
-  std::atomic<int> posts_{0};
+  std::atomic<int> posts_{0}, pages_{0};
+  std::shared_future<void> released_;  // pages wait for it
 };
 
 // Slow-loris: a byte now and then, so that the line never breaks off.
@@ -128,6 +134,38 @@ TEST_F(Attacked, ByReadersWhoTakeNothingStillAnswersProbes) {
   const auto from = Clock::now();
   server_.reset();
   EXPECT_LT(Clock::now() - from, 60s) << "nor do they hold up its end";
+}
+
+TEST_F(Attacked, ByFiveThousandWhoAskForSlowPagesAndLeaveStillAnswersProbes) {
+  std::promise<void> release;
+  released_ = release.get_future().share();
+  Open({});
+  for (int i = 0; i < 5'000; ++i) {
+    const int fd = Connect("127.0.0.1", server_->port());
+    ASSERT_GE(fd, 0);
+    Say(fd, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    close(fd);
+  }
+  EXPECT_EQ(Live(), "200");
+  const std::string refused = Ask(server_->port(), "GET", "/status");
+  EXPECT_EQ(StatusOf(refused), "503");
+  EXPECT_EQ(BodyOf(refused), "too many requests at a time\n");
+  EXPECT_EQ(BodyOf(Ask(server_->port(), "HEAD", "/status")), "");
+  release.set_value();
+  server_.reset();
+  EXPECT_LE(pages_, 64);
+}
+
+// 8 MiB each: more than four answers are above what all may have.
+TEST_F(Attacked, ByReadersWhoTakeNothingKeepsABoundedSizeOfAnswers) {
+  Open({.answer = 60s}, 8UL << 20);
+  for (int i = 0; i < 12; ++i) {
+    const int fd = Connected(4096);
+    Say(fd, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    ASSERT_TRUE(WaitUntil(10s, [&] { return HasAnswer(fd); })) << i;
+    EXPECT_LE(Held(), 4U);
+  }
+  EXPECT_EQ(Live(), "200");
 }
 
 // Both ends are in this process: 10,000 descriptors are the clients'.

@@ -124,7 +124,10 @@ TEST_F(PortAuth, StandsBesideTheTokenForControl) {
            return ControlAnswer{200, "done"};
          }});
   EXPECT_EQ(StatusOf(Asked("/x", "Authorization: Bearer change\r\n", "POST")), "200");
+  EXPECT_THAT(notes_, ElementsAre("http_control: POST /x from 127.0.0.1"));
   EXPECT_EQ(StatusOf(Asked("/x", "Authorization: Bearer read\r\n", "POST")), "403");
+  EXPECT_EQ(notes_.back(),
+            "http_wrong_credentials: wrong credentials for the HTTP port from 127.0.0.1");
   EXPECT_EQ(StatusOf(Asked("/metrics", "Authorization: Bearer change\r\n")), "401");
 }
 

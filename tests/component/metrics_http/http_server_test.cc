@@ -282,6 +282,17 @@ TEST(HttpAddress, MayBeOfIpv6) {
   }
 }
 
+// A name may have several addresses; another process at one of them is no reason to take the next.
+TEST(HttpAddress, OfANameIsTheOneThatWasTaken) {
+  const auto first = HttpServer::Start("localhost:0", Endpoints{});
+  ASSERT_TRUE(first) << first.error().Line();
+  const std::string port = std::to_string((*first)->port());
+  EXPECT_EQ((*first)->bound(), "127.0.0.1:" + port);
+  const auto second = HttpServer::Start("localhost:" + port, Endpoints{});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, "http_bind");
+}
+
 // What comes over IPv4 is from this machine also where the port is one of IPv6.
 TEST(HttpAddress, OfBothKindsKnowsThisMachineByBoth) {
   if (!HasIpv6()) GTEST_SKIP() << "this machine has no IPv6";

@@ -1,13 +1,19 @@
 // The port's TLS: observe.tls. The clients are curl, and sockets that say what they like.
 #include <curl/curl.h>
+#include <sys/resource.h>
 
+#include <atomic>
+#include <deque>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "metrics/http/certificates.h"
 #include "metrics/http/http_server.h"
 #include "tests/component/metrics_http/raw_client.h"
 #include "tests/support/certificates.h"
@@ -182,6 +188,92 @@ TEST_F(PortTls, ServesANewCertificateOnceItsFilesAreThere) {
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("http_certificate_refused: " + key),
                                   HasSubstr("http_certificate: "),
                                   HasSubstr("http_certificate_refused: " + key)));
+}
+
+// As some tools do that keep the times of what they copy.
+TEST_F(PortTls, ServesANewCertificateThatIsWrittenIntoTheFilesWithTheOldTimes) {
+  const fencepost::testing::TempDir dir;
+  const std::string certificate = dir.File("tls.crt"), key = dir.File("tls.key");
+  const auto write = [](const std::string& from, const std::string& to) {
+    std::ifstream in(from);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    text.resize(4096, '\n');  // both of one size
+    std::ofstream(to, std::ios::trunc) << text;
+  };
+  write(own_.certificate(), certificate);
+  write(own_.key(), key);
+  Start({.certificate = certificate, .key = key});
+  EXPECT_EQ(Asked("/live", {.ca = own_.ca()}), 200);
+  for (const auto& [from, to] :
+       {std::pair{other_.certificate(), certificate}, std::pair{other_.key(), key}}) {
+    const auto time = std::filesystem::last_write_time(to);
+    write(from, to);
+    std::filesystem::last_write_time(to, time);
+  }
+  EXPECT_EQ(Asked("/live", {.ca = other_.ca()}), 200);
+}
+
+// What kept the files from being read does not show at them: no descriptor was left.
+TEST_F(PortTls, TriesFilesAgainAfterTenSecondsThatItCouldNotRead) {
+  const fencepost::testing::TempDir dir;
+  const consumer::PortTls tls{.certificate = dir.File("tls.crt"), .key = dir.File("tls.key")};
+  Copy(own_.certificate(), tls.certificate);
+  Copy(own_.key(), tls.key);
+  int refused = 0;
+  const auto files = Certificates::Read(tls, false, [&](auto, std::string_view event, auto) {
+    refused += event == "http_certificate_refused" ? 1 : 0;
+  });
+  ASSERT_TRUE(files) << files.error().Line();
+  const Certificates::Clock::time_point now{};
+  const Certificates::Context old = (*files)->Current(now);
+  Copy(other_.certificate(), tls.certificate);
+  Copy(other_.key(), tls.key);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Certificates::Context without = (*files)->Current(now);
+  const Certificates::Context still = (*files)->Current(now + 10s);
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(without, old);
+  EXPECT_EQ(still, old);
+  EXPECT_EQ((*files)->Current(now + 19s), old);
+  EXPECT_NE((*files)->Current(now + 20s), old);
+  EXPECT_EQ(refused, 1) << "once, not at each try";
+}
+
+// Who asks, and neither takes the answer nor closes, has no place of those who behave.
+TEST_F(PortTls, AnswersThoseWhoBehaveWhileAnotherLeavesItsConnectionsOpen) {
+  for (const std::string path : {"/live", "/metrics"}) {
+    Start({.certificate = own_.certificate(), .key = own_.key()}, {}, "127.0.0.1:0",
+          {.connections = 8});
+    std::atomic<bool> over{false};
+    std::atomic<int> opened{0};
+    std::thread attacker([&] {
+      std::deque<std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>> left;
+      const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+      while (!over) {
+        auto& curl = left.emplace_back(curl_easy_init(), &curl_easy_cleanup);
+        const std::string url = fmt::format("https://127.0.0.1:{}", server_->port());
+        curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
+        curl_easy_setopt(curl.get(), CURLOPT_PROXY, "");
+        curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(curl.get(), CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(curl.get(), CURLOPT_CONNECT_ONLY, 1L);
+        std::size_t sent = 0;
+        if (curl_easy_perform(curl.get()) == CURLE_OK) {
+          curl_easy_send(curl.get(), request.data(), request.size(), &sent);
+          ++opened;
+        }
+        if (left.size() > 32) left.pop_front();
+      }
+    });
+    EXPECT_TRUE(WaitUntil(20s, [&] { return opened > 16; }));
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(Asked("/live", {.ca = own_.ca()}), 200) << path;
+    over = true;
+    attacker.join();
+  }
 }
 
 // As Kubernetes replaces a secret: the files stay links, and their folder becomes another.
