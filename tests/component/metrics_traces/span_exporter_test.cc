@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/callback_sink.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/ostream_sink.h>
 
 #include "tests/support/collector.h"
@@ -45,6 +45,19 @@ std::vector<Span> Spans(std::size_t count) {
 std::size_t SpansIn(const Request& request) {
   return Fields(request.body).Sub(1).Sub(2).All(2).size();
 }
+
+// Of the log while it is written.
+class SinkOfFullQueue : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::atomic<bool> told = false;
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& line) override {
+    const std::string_view text(line.payload.data(), line.payload.size());
+    if (text.find("traces_dropped") != text.npos) told = true;
+  }
+  void flush_() override {}
+};
 
 // A collector that answers by its number of requests so far, from 0 on.
 class Exporter : public ::testing::Test {
@@ -221,22 +234,15 @@ TEST_F(Exporter, TakesFor200OnlyWhatIsAnAnswerOfOtlp) {
 }
 
 TEST_F(Exporter, TellsOfAFullQueueWhileItWaitsAsRetryAfterAsks) {
-  std::atomic<bool> told = false;
-  log_ = std::make_unique<Log>(LogOptions{.worker = "w-1",
-                                          .sink = std::make_shared<spdlog::sinks::callback_sink_mt>(
-                                              [&told](const spdlog::details::log_msg& line) {
-                                                const std::string_view text(line.payload.data(),
-                                                                            line.payload.size());
-                                                if (text.find("traces_dropped") != text.npos)
-                                                  told = true;
-                                              })});
+  const auto sink = std::make_shared<SinkOfFullQueue>();
+  log_ = std::make_unique<Log>(LogOptions{.worker = "w-1", .sink = sink});
   Serve([](int) { return Answer{.status = 503, .headers = {"Retry-After: 600"}}; });
   options_.max_queue = options_.max_batch = 4;
   Start();
   exporter_->Put(Spans(4));
   ASSERT_TRUE(Requests(1));
   exporter_->Put(Spans(9));  // more than there is room for
-  EXPECT_TRUE(WaitUntil(kLimit, "the line", [&] { return told.load(); }));
+  EXPECT_TRUE(WaitUntil(kLimit, "the line", [&] { return sink->told.load(); }));
   EXPECT_EQ(server_->requests().size(), 1U);
   EXPECT_EQ(Dropped(SpanDrop::kFailed), 0);  // the batch is kept
   (void)LogText();                           // the log uses `told`
