@@ -189,11 +189,8 @@ class Gatherer {
 
   void AskGroup(const Position& position) {
     const auto committed = reader_->Committed(options_.kafka.group, {position.where}, kPartLimit);
-    if (!committed) {
-      facts_.committed = tl::unexpected(committed.error());
-      return;
-    }
-    facts_.committed = committed->front().next;
+    facts_.committed = committed.map([](const auto& all) { return all.front().next; });
+    if (!committed) return;
     Millis last{-1};
     for (const consumer::FailedRecord& one : FailedOf(committed->front())) {
       if (one.last >= last) facts_.unavailable = one.unavailable;
