@@ -62,6 +62,7 @@ Certificates::Context Certificates::Current(Clock::time_point now) {
   const bool changed = !std::ranges::equal(state, seen_, SameFile);
   if (!changed && !(refused_ && now - *refused_ >= kTryAgain)) return context_;
   seen_ = state;  // before they are read: what changes meanwhile is seen the next time
+  refused_ = now;
   auto context = Load();
   if (context) {
     context_ = std::move(*context);
@@ -70,7 +71,6 @@ Certificates::Context Certificates::Current(Clock::time_point now) {
           "the certificate of the HTTP port was read again");
     return context_;
   }
-  refused_ = now;
   if (changed) {
     note_(locking::Severity::kWarn, "http_certificate_refused",
           context.error().Line() + "; the one before stays");
