@@ -9,6 +9,7 @@
 #include "consumer/cli/explain/explain_findings.h"
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/moments.h"
+#include "consumer/cli/shared/pipelines.h"
 #include "consumer/record/dead_letter.h"
 #include "locking/base/time_text.h"
 
@@ -187,7 +188,7 @@ class Judgement {
   }
   [[nodiscard]] std::string AsNewId() const {
     const std::string replay = fmt::format(
-        "fencepost dlq replay {} --as-new-id sends it back all the same", f_.facts.file);
+        "fencepost dlq replay {}{} --as-new-id sends it back all the same", f_.facts.file, Choice());
     if (by_position_ || f_.options.identity.accept_replay_ids) return replay + ", under a new id.";
     return replay +
            " only with kafka.accept_replay_ids: true; without it, as now, the replay has "
@@ -271,9 +272,9 @@ class Judgement {
         fmt::format("It is the replay of {}, which is still a dead letter: nothing was written "
                     "for it.",
                     Printable(f_.row->source)),
-        fmt::format("Nothing unless you act: fencepost explain {} of that record says where its "
-                    "letter is, and why.",
-                    f_.facts.file)};
+        fmt::format("Nothing unless you act: fencepost explain {} {} says where its letter is, and "
+                    "why.",
+                    f_.facts.file, ShellWord(f_.row->source))};
   }
 
   [[nodiscard]] Verdict ByLetter() const {
@@ -305,8 +306,21 @@ class Judgement {
         fmt::format("It became a dead letter at {}: nothing was written for it. The letter is "
                     "not in the topic any more.",
                     f_.row->completed_at),
-        fmt::format("Nothing. fencepost forget {} takes it back, so that it is processed again.",
-                    f_.facts.file)};
+        fmt::format("Nothing. fencepost forget {} {} takes it back, so that it is processed again.",
+                    f_.facts.file,
+                    f_.facts.position
+                        ? fmt::format("--topic {0} --partition {1} --from {2} --to {2}",
+                                      f_.facts.position->where.topic,
+                                      f_.facts.position->where.partition,
+                                      f_.facts.position->offset)
+                        : "--id " + ShellWord(f_.facts.id))};
+  }
+
+  // Of dlq replay: this record's letter alone.
+  [[nodiscard]] std::string Choice() const {
+    if (!f_.facts.position) return "";
+    return fmt::format(" --topic {} --partition {} --offset {}", f_.facts.position->where.topic,
+                       f_.facts.position->where.partition, f_.facts.position->offset);
   }
 
   [[nodiscard]] Verdict NoSuchRecord() const {

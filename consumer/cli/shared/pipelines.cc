@@ -45,18 +45,6 @@ std::string SettingInWords(const std::string& setting) {
   return fmt::format("{}={}", path, config::Redacted(key->check, setting.substr(path.size() + 1)));
 }
 
-std::string ShellWord(const std::string& text) {
-  constexpr std::size_t kMostShown = 4000;
-  constexpr std::string_view kPlain = "%+,-./:=@_";
-  const bool plain = !text.empty() && std::ranges::all_of(text, [&](unsigned char c) {
-    return std::isalnum(c) != 0 || c >= 0x80 || kPlain.find(static_cast<char>(c)) < kPlain.size();
-  });
-  if (plain) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return Printable(word + "'", kMostShown);
-}
-
 // What was loaded is of no use: a finding, and no options.
 void Reject(config::LoadResult& loaded, config::Place at, std::string_view rule, std::string why) {
   config::Findings findings(loaded.sources);
@@ -92,6 +80,18 @@ std::string ProblemOfPem(const std::string& path) {
 }
 
 }  // namespace
+
+std::string ShellWord(const std::string& text) {
+  constexpr std::size_t kMostShown = 4000;
+  constexpr std::string_view kPlain = "%+,-./:=@_";
+  const bool plain = !text.empty() && std::ranges::all_of(text, [&](unsigned char c) {
+    return std::isalnum(c) != 0 || c >= 0x80 || kPlain.find(static_cast<char>(c)) < kPlain.size();
+  });
+  if (plain) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return Printable(word + "'", kMostShown);
+}
 
 CLI::Option* AddPipelineFiles(CLI::App& command, PipelineFiles& files, const std::string& help) {
   AddBeside(command, files.beside);

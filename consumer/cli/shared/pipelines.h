@@ -57,4 +57,7 @@ std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
 std::optional<std::string> WhyNoPosition(const consumer::PipelineOptions& options,
                                          std::string_view id, std::string_view how);
 
+// In quotes where a shell needs them.
+std::string ShellWord(const std::string& text);
+
 }  // namespace fencepost::cli
