@@ -193,8 +193,10 @@ class Gatherer {
     if (!committed) return;
     Millis last{-1};
     for (const consumer::FailedRecord& one : FailedOf(committed->front())) {
-      if (one.last >= last) facts_.unavailable = one.unavailable;
-      last = std::max(last, one.last);
+      if (one.why != consumer::kRefusedForOthers && one.last >= last) {
+        facts_.unavailable = one.unavailable;
+        last = one.last;
+      }
       if (one.offset == position.offset) {
         facts_.failing = one;
         continue;

@@ -83,7 +83,7 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
       const bool none = !read.pattern().empty() && topic == read.pattern();
       // One that comes and goes is told as it goes: topics_gone.
       const std::string name = topic.substr(0, topic.find('/'));
-      if (!none && read.Matches(name) && !read.Names(name)) return;
+      if (!none && !name.empty() && read.Matches(name) && !read.Names(name)) return;
       if (none) starts->NothingMatches();
       health.SetTrouble(meaning, topic,
                         fmt::format("{} does not exist (yet)", Named(topic, text, none)));

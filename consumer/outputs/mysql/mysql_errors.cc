@@ -13,11 +13,12 @@ namespace fencepost::consumer {
 namespace {
 
 // They speak of the server or the session, whatever is written: connections and logins, read-only,
-// shutdown, disk, memory, limits, storage that failed.
-constexpr std::array<unsigned, 37> kOfServer{
+// shutdown, disk, memory, limits, storage that failed. By some of them (1206, as by a deadlock) the
+// whole transaction is gone.
+constexpr std::array<unsigned, 38> kOfServer{
     1021, 1026, 1030, 1034, 1035, 1037, 1038, 1040, 1041, 1043, 1044, 1045, 1049,
     1053, 1077, 1078, 1114, 1129, 1130, 1135, 1158, 1159, 1160, 1161, 1180, 1194,
-    1195, 1203, 1226, 1290, 1317, 1698, 1792, 1836, 1927, 3032, 3159};
+    1195, 1203, 1206, 1226, 1290, 1317, 1698, 1792, 1836, 1927, 3032, 3159};
 constexpr const char* kCompare = "compare the table with output.mysql in the pipeline file";
 
 // What the operator is told of a code.
@@ -26,7 +27,7 @@ struct Meaning {
   const char* code;
   const char* hint;
 };
-constexpr std::array<Meaning, 8> kMeanings{{
+constexpr std::array<Meaning, 9> kMeanings{{
     {{1044, 1045, 1049, 1129, 1130, 1698, 3159},
      "output_denied",
      "check user, password (a changed one needs a restart) and database of output.mysql, and the "
@@ -37,6 +38,7 @@ constexpr std::array<Meaning, 8> kMeanings{{
     {{1040, 1203, 1226},
      "output_unavailable",
      "raise the limit of connections or run fewer workers"},
+    {{1206}, "output_full", "raise innodb_buffer_pool_size: there is no room for more row locks"},
     {{1205, 3572},
      "output_locked",
      "another session holds a lock on these rows or the table: see SHOW ENGINE INNODB STATUS"},
@@ -60,7 +62,7 @@ bool BySignal(const MysqlFailure& failure) {
 bool Locked(unsigned code) { return code == 1205 || code == 3572; }
 
 // What the server says by these codes, as a rule.
-constexpr std::array<std::pair<unsigned, std::string_view>, 28> kWords{
+constexpr std::array<std::pair<unsigned, std::string_view>, 29> kWords{
     {{1021, "no room on the server's disk"},
      {1048, "NULL in a column that takes none"},
      {1054, "the table has no such column"},
@@ -71,6 +73,7 @@ constexpr std::array<std::pair<unsigned, std::string_view>, 28> kWords{
      {1146, "no such table"},
      {1153, "more than max_allowed_packet"},
      {1205, "a lock was waited for too long"},
+     {1206, "no room for more row locks"},
      {1213, "a deadlock"},
      {1264, "a number out of the column's range"},
      {1265, "a value that the column's type does not take"},

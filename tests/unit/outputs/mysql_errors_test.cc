@@ -35,6 +35,7 @@ TEST(MysqlErrors, OfAWriteAreShownByTheirCodeAlone) {
                                    {Kind::kServer, 1366U},
                                    {Kind::kServer, 1290U},
                                    {Kind::kServer, 1114U},
+                                   {Kind::kServer, 1206U},
                                    {Kind::kServer, 9999U},
                                    {Kind::kConnection, 2013U}}) {
     const MysqlFailure failure{.kind = kind,
