@@ -28,8 +28,10 @@ void PostgresOutput::NameEffect(OutputError& error, std::size_t step, const Tabl
   std::string where = rows.Where();
   if (rows_.size() == 1) {
     // What a type refuses is told by Explain.
-    const auto values = QuotedByConstraint(error);
-    if (values || rows.rows(0) == 1) where = rows.WhereQuoted(0, values.value_or(""));
+    const auto key = KeyIn(error);
+    if (key || rows.rows(0) == 1)
+      where =
+          rows.WhereKey(0, key ? key->columns : std::vector<std::string>(), key ? key->values : "");
   }
   for (std::string* text : {&error.error.what, &error.detail}) text->insert(0, where);
   error.table = written[place];

@@ -83,9 +83,13 @@ bool WorthRetryingAtOnce(const PgFailure& failure);
 OutputError ToOutputError(const PgFailure& failure, std::string where);
 // Another has written a row of the ledger since it was read, or a trigger drops those of ours.
 bool IsOfLedger(const PgFailure& failure);
-// Where a constraint of a table refuses, by the kind: the text that has the row's values, as in
-// "Key (id, no)=(7, 1) already exists", behind the names, or "Failing row contains (7, 1)".
-std::optional<std::string_view> QuotedByConstraint(const OutputError& refusal);
+// Where a key of a table refuses: its columns, and the row's values as PostgreSQL writes them, of
+// "Key (id, no)=(7, 1) already exists": "7, 1) already exists".
+struct QuotedKey {
+  std::vector<std::string> columns;
+  std::string_view values;  // of the refusal's detail
+};
+std::optional<QuotedKey> KeyIn(const OutputError& refusal);
 // PostgreSQL's words hold this cell.
 bool Quotes(const OutputError& refusal, std::string_view cell);
 

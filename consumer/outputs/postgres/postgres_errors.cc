@@ -215,11 +215,21 @@ bool IsOfLedger(const PgFailure& failure) {
          failure.text.find("fencepost: the ledger took") != std::string::npos;
 }
 
-std::optional<std::string_view> QuotedByConstraint(const OutputError& refusal) {
+std::optional<QuotedKey> KeyIn(const OutputError& refusal) {
   if (!refusal.kind.starts_with("23") || refusal.kind.ends_with(' ')) return std::nullopt;
   const std::string_view text = refusal.detail;
-  const auto names = text.find("=(");
-  return names == std::string_view::npos ? text : text.substr(names + 1);
+  const std::size_t equals = text.find(")=(");
+  const std::size_t open = text.rfind('(', equals);
+  if (equals == std::string_view::npos || open == std::string_view::npos) return std::nullopt;
+  QuotedKey key{.columns = {}, .values = text.substr(equals + 3)};
+  for (std::string_view names = text.substr(open + 1, equals - open - 1); !names.empty();) {
+    const std::size_t end = std::min(names.find(','), names.size());
+    std::string_view name = names.substr(0, end);
+    names.remove_prefix(std::min(end + 2, names.size()));
+    if (name.size() > 2 && name.front() == '"') name = name.substr(1, name.size() - 2);
+    key.columns.emplace_back(name);
+  }
+  return key;
 }
 
 bool Quotes(const OutputError& refusal, std::string_view cell) {

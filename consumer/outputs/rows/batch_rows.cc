@@ -284,7 +284,7 @@ void BatchRows::Select(const std::vector<std::size_t>& places) {
   Sort();
 }
 
-std::size_t BatchRows::Quoted(const Table& table, const Row& row, std::string_view text) const {
+std::vector<std::size_t> BatchRows::Quoted(std::string_view text) const {
   const auto quotes = [text](std::string_view cell) {
     if (cell.empty()) return false;
     for (auto at = text.find(cell); at != std::string_view::npos; at = text.find(cell, at + 1)) {
@@ -297,20 +297,18 @@ std::size_t BatchRows::Quoted(const Table& table, const Row& row, std::string_vi
     }
     return false;
   };
-  const auto cells = std::span(cells_).subspan(row.first_cell, table.effect->shape.columns.size());
-  return static_cast<std::size_t>(std::ranges::count_if(
-      cells, [&](const Span& cell) { return !cell.null && quotes(View(cell)); }));
-}
-
-std::vector<std::size_t> BatchRows::Quoted(std::string_view text) const {
   std::vector<std::size_t> found;
   std::size_t most = 1;
   for (const Entry& record : records_) {
     std::size_t count = 0;
     for (std::size_t table = 0; table < tables_.size(); ++table) {
       const auto [first_row, rows] = extents_[record.extents + table];
+      const std::size_t columns = tables_[table].effect->shape.columns.size();
       for (std::size_t row = 0; row < rows; ++row) {
-        count += Quoted(tables_[table], tables_[table].rows[first_row + row], text);
+        const std::size_t begin = tables_[table].rows[first_row + row].first_cell;
+        for (std::size_t cell = begin; cell < begin + columns; ++cell) {
+          count += !cells_[cell].null && quotes(View(cells_[cell])) ? 1 : 0;
+        }
       }
     }
     if (count < most) continue;
@@ -340,19 +338,30 @@ std::optional<std::string_view> TableRows::cell(std::size_t record, std::size_t 
   return batch_->View(span);
 }
 
-std::string TableRows::WhereQuoted(std::size_t record, std::string_view text) const {
+std::string TableRows::WhereKey(std::size_t record, const std::vector<std::string>& columns,
+                                std::string_view values) const {
   if (rows(record) == 1) return Where(record, 0);
-  std::size_t most = 0, named = 0, alike = 0;
-  for (std::size_t row = 0; row < rows(record); ++row) {
-    const std::size_t count = batch_->Quoted(*table_, at(record, row), text);
-    if (count > most) alike = 0;
-    if (count < std::max<std::size_t>(most, 1)) continue;
-    most = count;
-    named = row;
-    ++alike;
+  std::vector<std::size_t> named;
+  for (std::size_t row = 0; row < rows(record) && !columns.empty(); ++row) {
+    if (HasKey(record, row, columns, values)) named.push_back(row);
   }
-  if (alike == 1 && at(record, named).element) return Where(record, named);
+  if (named.size() == 1 && at(record, named[0]).element) return Where(record, named[0]);
   return fmt::format("{}one of its {} rows: ", Where(), rows(record));
+}
+
+bool TableRows::HasKey(std::size_t record, std::size_t row, const std::vector<std::string>& columns,
+                       std::string_view values) const {
+  std::string key;
+  for (const std::string& name : columns) {
+    const auto& all = shape().columns;
+    const auto column = std::ranges::find(all, name, &Column::name);
+    const auto text = column == all.end()
+                          ? std::nullopt
+                          : cell(record, static_cast<std::size_t>(column - all.begin()), row);
+    if (!text) return false;
+    key.append(key.empty() ? "" : ", ").append(*text);
+  }
+  return values.starts_with(key + ")");
 }
 
 bool TableRows::any() const {

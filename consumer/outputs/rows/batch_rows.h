@@ -171,8 +171,6 @@ class BatchRows {
                                std::size_t at) const;
   // "effect 2 (order_lines): element 3: "; empty: there is one effect, without `each`.
   static std::string Where(const Table& table, std::optional<std::size_t> element);
-  // How many of its cells the text quotes.
-  [[nodiscard]] std::size_t Quoted(const Table& table, const Row& row, std::string_view text) const;
   // "column arr (integer[]) from json:/arr", behind Where.
   [[nodiscard]] std::string Cell(const Table& table, std::optional<std::size_t> element,
                                  std::size_t column, std::string_view type) const;
@@ -250,11 +248,14 @@ class TableRows {
   [[nodiscard]] std::string Where(std::size_t record, std::size_t row) const {
     return BatchRows::Where(*table_, at(record, row).element);
   }
-  // The same of the record's row of which `text` quotes the most cells, where it quotes any and
-  // more than of each other one. Else "… one of its 3 rows: ".
-  [[nodiscard]] std::string WhereQuoted(std::size_t record, std::string_view text) const;
+  // The same of the record's row that alone has these values, "7, 1)…", in these columns. Where
+  // several have them, or none: "… one of its 3 rows: ".
+  [[nodiscard]] std::string WhereKey(std::size_t record, const std::vector<std::string>& columns,
+                                     std::string_view values) const;
 
  private:
+  [[nodiscard]] bool HasKey(std::size_t record, std::size_t row,
+                            const std::vector<std::string>& columns, std::string_view values) const;
   [[nodiscard]] const BatchRows::Extent& extent(std::size_t record) const {
     return batch_->ExtentOf(record, place_);
   }

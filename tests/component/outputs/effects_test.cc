@@ -222,10 +222,10 @@ TEST_P(EffectsTest, ThatBreakAUniqueKeyNameTheElement) {
     const char* in_others;
   };
   const Row rows[] = {
-      {R"({"sku":"w"},{"sku":"x"},{"sku":"y"})", "element 1: ", "element 1: "},
-      {R"({"sku":"x"})", "element 0: ", "element 0: "},
+      {R"({"sku":"w"},{"sku":"x"},{"sku":"y"})", "element 2: ", "element 2: "},
+      {R"({"sku":"x"})", "element 1: ", "element 1: "},
       // PostgreSQL says of which key, and two have it.
-      {R"({"sku":"w"},{"sku":"v"},{"sku":"w"})", "one of its 3 rows: ", "element 2: "},
+      {R"({"sku":"w"},{"sku":"v"},{"sku":"w"})", "one of its 3 rows: ", "element 3: "},
   };
   Offset offset = 1;
   for (const auto& [lines, in_postgres, in_others] : rows) {
