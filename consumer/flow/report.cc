@@ -192,7 +192,7 @@ void Flow::LookForWrittenAgain() {
   }
   if (most == nullptr) return;
   written_again_ = fmt::format(
-      "{} {}: {}; refused {} time{}, and written again for a minute at most, since another record "
+      "{} {}: {}; refused {} time{}, and written again for about a minute, since another record "
       "may make room",
       count == 1 ? "only" : fmt::format("the rows of {} records are refused; longest", count),
       SourceText(*most->where, most->record.offset) + (count == 1 ? " is refused" : ""),

@@ -225,17 +225,18 @@ bool Flow::WriteAgainLater(InFlight& in, const std::string& why, Now now) {
   return true;
 }
 
-// In the log the first refusal of a record, of many records one every ten seconds; for `explain` in
-// the metadata of the group's offset, where what its handler calls have come to stays.
+// In the log a refusal every ten seconds, whichever record it is of; for `explain` in the metadata
+// of the group's offset, where what its failed handler calls have come to stays.
 void Flow::TellRefusal(InFlight& in, const std::string& why, Now now) {
-  const bool first = in.refusals++ == 0;
+  ++in.refusals;
   in.refused_why = why;
+  const int failed_calls = in.attempts - (in.handled ? 1 : 0);
   in.assignment->OnFailed({.offset = in.record.offset,
-                           .attempts = in.failing.failures == 0 ? 0 : in.attempts,
+                           .attempts = in.failing.failures == 0 ? 0 : failed_calls,
                            .alone = std::chrono::duration_cast<Millis>(in.failing.alone),
                            .last = std::chrono::duration_cast<Millis>(now.wall.time_since_epoch()),
                            .why = kRefusedForOthers});
-  if (!first || now.boot < next_refusal_note_) return;
+  if (now.boot < next_refusal_note_) return;
   next_refusal_note_ = now.boot + kBetweenRefusals;
   Note(locking::Severity::kWarn, "row_refused",
        why + "; it is written again, since another record may make room for it", in);

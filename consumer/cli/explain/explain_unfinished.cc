@@ -160,7 +160,7 @@ void AddFailures(const Findings& f, Verdict& verdict) {
   if (IsRefusedForOthers(failing)) {
     Add(verdict.happened, RefusalText("Its row", failing));
     Add(verdict.next,
-        fmt::format("It is written again for a minute at most, since another record may mend that: "
+        fmt::format("It is written again for about a minute, since another record may mend that: "
                     "then it {}.",
                     WhereGivenUp(f)));
     return;

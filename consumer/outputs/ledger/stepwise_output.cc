@@ -15,7 +15,6 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr std::size_t kCarefulFor = 100;
-constexpr std::size_t kMostTried = 1000;  // rows, one by one
 
 }  // namespace
 
@@ -194,15 +193,20 @@ StepwiseOutput::Answer<void> StepwiseOutput::Carry(Change change, const Rows& ro
   return {};
 }
 
-std::optional<StepwiseOutput::Row> StepwiseOutput::FindRefused(Change change, const Rows& rows,
+// What was taken on the way stays: the record is refused, and all of it is undone.
+std::optional<StepwiseOutput::Row> StepwiseOutput::FindRefused(Change change, Rows rows,
                                                                OutputError& error) {
-  if (rows.size() > kMostTried) return std::nullopt;
-  for (const Row& row : rows) {
-    auto written = ChangeRows(change, {row});
-    if (written) continue;
-    if (written.error().failure != WriteFailure::kRefused) return std::nullopt;
+  while (!rows.empty()) {
+    const auto half = rows.begin() + static_cast<std::ptrdiff_t>((rows.size() + 1) / 2);
+    auto written = ChangeRows(change, Rows(rows.begin(), half));
+    if (written) {
+      rows.erase(rows.begin(), half);
+      continue;
+    }
     error = std::move(written.error());
-    return row;
+    if (error.failure != WriteFailure::kRefused) return std::nullopt;
+    if (half - rows.begin() == 1) return rows.front();
+    rows.erase(half, rows.end());
   }
   return std::nullopt;
 }
@@ -212,6 +216,7 @@ void StepwiseOutput::TellRefused(Change change, const Rows& rows, OutputError& e
   Rows refused = rows.size() == 1 ? rows : RefusedOf(rows);
   if (refused.empty() && rows_.size() == 1) {
     if (const auto row = FindRefused(change, rows, error)) refused = {*row};
+    if (error.failure != WriteFailure::kRefused) return;  // of the server: the transaction is gone
   }
   named_.clear();
   for (const Row& row : refused) named_.push_back(rows_.place(row.record));
@@ -276,6 +281,10 @@ StepwiseOutput::Answer<std::optional<StepwiseOutput::PartRefusal>> StepwiseOutpu
     lost_.resize(lost);
     done = savepoint(Planted("refused_part_stays") ? "RELEASE SAVEPOINT fencepost"
                                                    : "ROLLBACK TO SAVEPOINT fencepost");
+    if (!done) {  // the transaction is gone with it, which says nothing of a record
+      done.error().failure = WriteFailure::kUnavailable;
+      done.error().retry_at_once = true;
+    }
   }
   if (done) done = savepoint("RELEASE SAVEPOINT fencepost");
   if (!done) return tl::unexpected(done.error());

@@ -82,8 +82,9 @@ class StepwiseOutput : public LedgerOutput {
   Answer<void> Carry(Change change, const Rows& rows);
   // Notes in named_ which records the database names, and in the error the effect.
   void TellRefused(Change change, const Rows& rows, OutputError& error);
-  // Writes them one by one, until one is refused, whose error it takes; nullopt: none is.
-  std::optional<Row> FindRefused(Change change, const Rows& rows, OutputError& error);
+  // Writes halves of them, until one row alone is refused. `error` becomes the last one that came,
+  // which may be of the server. nullopt: none is refused.
+  std::optional<Row> FindRefused(Change change, Rows rows, OutputError& error);
   // All of rows_ is one statement that is undone where it fails.
   [[nodiscard]] bool IsUndoneAlone() const;
   [[nodiscard]] std::size_t BytesOf(const Row& row) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <ranges>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -83,6 +84,27 @@ OutputError WillBeMade(const TablePlan& plan, const FoundTables& found, const Ta
   return error;
 }
 
+// What a worker refuses of what is there already: it would make the rest in vain.
+TableStore::Answer<void> WhatIsThereServes(Catalogue& catalogue, EffectShapes effects,
+                                           const std::vector<WantedTable>& wanted,
+                                           const FoundTables& found, Dialect dialect,
+                                           const LedgerTerms& asked, const TableTerms& terms) {
+  std::set<std::string> made;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const FoundTables alone{
+        .tables = {found.tables[i]}, .ledgers = {}, .types = found.types, .missing_schemas = {}};
+    const auto plan = PlanTables({wanted[i]}, alone, dialect, terms, asked.exactly_once);
+    if (!plan.steps.empty()) made.insert(wanted[i].name);
+  }
+  std::erase_if(effects, [&](const EffectShape& effect) {
+    const auto is_made = [&](const std::string& table) { return made.contains(table); };
+    return effect.shape.statement || std::ranges::any_of(effect.tables, is_made);
+  });
+  auto fine = LearnTables(catalogue, effects, asked, terms);
+  if (!fine && fine.error().error.code == kLedgerMissing) return {};
+  return fine;
+}
+
 }  // namespace
 
 TableStore::Answer<void> CreateTables(Catalogue& catalogue, const EffectShapes& effects,
@@ -95,8 +117,14 @@ TableStore::Answer<void> CreateTables(Catalogue& catalogue, const EffectShapes& 
     if (!found) return tl::unexpected(found.error());
     const TablePlan plan = PlanTables(wanted, *found, dialect, terms, asked.exactly_once);
     if (plan.steps.empty()) return {};
-    if (asked.missing == MissingLedger::kTell)
+    if (asked.missing == MissingLedger::kTell) {
+      if (auto serves =
+              WhatIsThereServes(catalogue, effects, wanted, *found, dialect, asked, terms);
+          !serves) {
+        return serves;
+      }
       return tl::unexpected(WillBeMade(plan, *found, terms));
+    }
     std::vector<std::string> statements;
     for (const TablePlan::Step& step : plan.steps) statements.push_back(step.sql);
     auto made = catalogue.Run(statements);

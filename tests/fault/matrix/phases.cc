@@ -171,7 +171,7 @@ bool PhaseWatch::Identify() {
   }
   worker_ = trial_.WorkerOf(pid);
   if (worker_ != nullptr) return true;
-  Release();
+  if (!lock_) Release();
   const std::lock_guard guard(state_->mutex);
   state_->seen = false;
   return false;

@@ -66,7 +66,7 @@ TEST_F(Constraint, IsToldFromTheFirstRefusalOnUntilItIsMended) {
                   "make room for it"))
       << "of several records one";
   const char* const end =
-      ", and written again for a minute at most, since another record may make room";
+      ", and written again for about a minute, since another record may make room";
   worker.Wait(Millis(1000));
   EXPECT_EQ(worker.flow.WrittenAgain(),
             std::string("the rows of 2 records are refused; longest t/0/0: duplicate; refused 1 "

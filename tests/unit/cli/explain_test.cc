@@ -242,7 +242,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
        "Its row was refused by the output, last at 2026-11-03T09:59:30.000Z: it breaks a unique or "
        "foreign key. Its worker's /status, and its log at the event row_refused, name the table "
        "and the constraint.",
-       "It is written again for a minute at most, since another record may mend that: then it "
+       "It is written again for about a minute, since another record may mend that: then it "
        "becomes a dead letter."},
       {Changed(Changed(WithNodes({held(), held(), held()}, 1040), first_fails),
                [](Facts& f) { f.first_fails->why = consumer::kRefusedForOthers; }),

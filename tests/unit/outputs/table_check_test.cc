@@ -348,6 +348,25 @@ TEST(CreateTables, TellsWhoOnlyLooksWhatWouldBeMade) {
   EXPECT_THAT(told("items"), HasSubstr("ALTER TABLE \"items\" ADD COLUMN "));
 }
 
+TEST(CreateTables, TellsWhoOnlyLooksWhatAWorkerWouldRefuseOfWhatIsThere) {
+  FakeCatalogue catalogue;
+  const TableTerms terms{.output = "output.some", .where = "db", .schema = "public"};
+  const auto told = [&] {
+    const auto shapes = ShapesOf({{.table = "lines", .columns = Asked().columns},
+                                  {.table = "items", .columns = Asked().columns}})
+                            .value();
+    const auto made = CreateTables(catalogue, shapes, Dialect::kPostgres,
+                                   {.pipeline = "orders", .missing = MissingLedger::kTell}, terms);
+    return made ? "" : made.error().error.Line();
+  };
+  EXPECT_THAT(told(), HasSubstr("a worker makes at its start: CREATE TABLE \"lines\""));
+  catalogue.tables["items"].columns.push_back({.name = "vat", .type = "int", .must_fill = true});
+  EXPECT_THAT(told(), HasSubstr("items.vat is NOT NULL without default"));
+  catalogue.tables["items"].columns.pop_back();
+  catalogue.rows["fencepost_positions"] = true;
+  EXPECT_THAT(told(), HasSubstr("fencepost_positions has rows of pipeline orders"));
+}
+
 TEST(LearnTables, NamesATableThatIsMissingAndATableThatCannotKeepTheGuarantee) {
   FakeCatalogue catalogue;
   EXPECT_THAT(Refusal(catalogue, {}, "item"),
