@@ -25,6 +25,7 @@
 #include "consumer/cli/run/process.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
+#include "consumer/outputs/rows/row_sql.h"
 #include "consumer/testing/stand_in_table.h"
 #include "consumer/worker/memory_engine.h"
 #include "consumer/worker/worker_parts.h"
@@ -154,8 +155,9 @@ class Dev {
     if (const auto* table = std::get_if<consumer::SqliteOptions>(&dev_.options.output)) {
       if (arguments_.keep_output) return of_file;
       const std::string name = consumer::TablesOf(*table).front().name;
-      return fmt::format("{}; in SQLite, while this runs: sqlite3 {} 'SELECT * FROM {}'", of_file,
-                         table->path, consumer::Written(name));
+      return fmt::format("{}; in SQLite, while this runs: sqlite3 {} {}", of_file,
+                         ShellWord(table->path),
+                         ShellWord("SELECT * FROM " + consumer::QuoteIdentifier(name, '"')));
     }
     if (const auto* lines = std::get_if<consumer::FileOptions>(&dev_.options.output)) {
       return arguments_.keep_output ? of_file : fmt::format("{}: {}", of_file, lines->path);

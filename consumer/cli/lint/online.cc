@@ -1,5 +1,7 @@
 #include "consumer/cli/lint/online.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -333,6 +335,9 @@ void LintMissingFile(OnlineLint& lint, fencepost::Error error) {
   if (!std::filesystem::is_directory(folder, ignored)) {
     error.what = "there is no folder for the file";
     error.hint = "make it, or correct output.sqlite.path";
+  } else if (access(folder.c_str(), W_OK) != 0) {
+    error.what += ", and this user may not make one";
+    error.hint = "let it write into the folder, or correct output.sqlite.path";
   } else if (output.create) {
     error.what += " yet";
     error.hint = "output.sqlite.create: a worker makes it at its start, with its tables";

@@ -1,12 +1,12 @@
 #include "consumer/cli/shared/ledger_view.h"
 
-#include <filesystem>
 #include <future>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/sqlite/sqlite_connection.h"
 #include "consumer/worker/worker_parts.h"
 
 namespace fencepost::cli {
@@ -53,8 +53,7 @@ std::unique_ptr<LedgerView> LedgerView::Of(const PipelineOptions& options) {
 
 // To look must not create a database.
 std::optional<Error> LedgerView::Missing() const {
-  std::error_code ignored;
-  if (sqlite_path_.empty() || std::filesystem::exists(sqlite_path_, ignored)) return std::nullopt;
+  if (sqlite_path_.empty() || !consumer::SqliteFileIsMissing(sqlite_path_)) return std::nullopt;
   return Error{std::string(kOutputMissing), "there is no such file", sqlite_path_, ""};
 }
 

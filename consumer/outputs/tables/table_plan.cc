@@ -135,7 +135,7 @@ class TablePlanner {
     const bool fence = wanted.kind == ValueKind::kWhole;
     step.remarks.push_back(
         fmt::format("{}: nothing tells what {} is{}, so {}: say it in {}.types{}", NameOf(column),
-                    by, wanted_.sampled ? ", and no sampled record has it" : "",
+                    by, wanted_.sampled ? ", nor do the samples" : "",
                     fence ? "it is a number, being the fence" : "it is a text", wanted_.output,
                     wanted_.sampled ? "" : ", or read records with --sample"));
   }

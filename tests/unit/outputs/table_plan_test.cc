@@ -108,7 +108,7 @@ TEST(TablePlan, TellsWhatSamplesDidNotTell) {
   EXPECT_THAT(plan.steps[0].remarks,
               ElementsAre("a: a text, since SQLite would round decimals: say numeric in "
                           "output.sqlite.types to compare by value",
-                          "c: nothing tells what json:/c is, and no sampled record has it, so it "
+                          "c: nothing tells what json:/c is, nor do the samples, so it "
                           "is a text: say it in output.sqlite.types"));
 }
 
