@@ -91,14 +91,12 @@ bool DeadLetterPublisher::AwaitTopic() {
           : known ? ErrorOfTopic(options_.topic, "dead_letter.topic", said).Line()
           : !loop ? loop.error().Line()
                   : "no broker of dead_letter.brokers answers; the letters wait for one";
-      if (told_.second != why) {
-        told_ = {false, why};
+      if (Tell({false, why})) {
         observer_->OnNote(locking::Severity::kWarn,
                           missing     ? "topic_missing"
                           : forbidden ? "not_authorised"
                                       : "dead_letter_failed",
                           why);
-        state_(told_.first, told_.second);
       }
     }
     std::unique_lock lock(mutex_);
@@ -280,9 +278,14 @@ void DeadLetterPublisher::TellState(const std::string& why_down) {
   }
   std::pair<bool, std::string> now{!down, stuck == nullptr ? "" : stuck->stuck};
   if (down) now.second = why_down.empty() ? told_.second : why_down;
-  if (now == told_) return;
+  Tell(std::move(now));
+}
+
+bool DeadLetterPublisher::Tell(std::pair<bool, std::string> now) {
+  if (now == told_) return false;
   told_ = std::move(now);
   state_(told_.first, told_.second);
+  return true;
 }
 
 tl::expected<void, Error> DeadLetterPublisher::Start() {

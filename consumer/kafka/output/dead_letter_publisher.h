@@ -86,6 +86,7 @@ class DeadLetterPublisher {
   bool RetryAloneOrOtherwise(Entry& entry);
   void Refused(Entry entry);
   void TellState(const std::string& why_down);
+  bool Tell(std::pair<bool, std::string> now);  // whether it is another than was told
   bool Stopping();
   bool LettersWait();
 
