@@ -13,26 +13,37 @@
 namespace fencepost::config {
 namespace {
 
-// OAUTHBEARER logs in with a token from sasl.oauth, everything else with a password.
-void LintLogin(const Values& values, const std::string& section, Findings& findings) {
+// OAUTHBEARER logs in with a token from sasl.oauth, AWS_MSK_IAM by what AWS gives to a machine,
+// everything else with a password.
+void LintLogin(const Values& values, const std::string& section,
+               const consumer::ClusterOptions& cluster, Findings& findings) {
   const std::string sasl = section + ".sasl";
   const std::string how = sasl + ".mechanism";
   if (!values.Given(sasl) || values.Wrong(how)) return;
   const std::string mechanism = values.String(how);
   const bool token = mechanism == "OAUTHBEARER";
-  const auto needs = [&](const std::string& key) {
-    if (values.Given(key)) return;
-    findings.Error(values.ValuePlace(how), "missing", "{} is missing: {} needs it", key, mechanism);
+  const bool iam = mechanism == "AWS_MSK_IAM";
+  const auto missing = [&](const std::string& key, const char* more = "") {
+    findings.Error(values.ValuePlace(how), "missing", "{} is missing: {} needs it{}", key,
+                   mechanism, more);
   };
-  const auto unused = [&](const std::string& key) {
-    if (!values.Given(key)) return;
-    findings.Error(values.KeyPlace(key), "sasl", "{} is not for {}: {}", key, mechanism,
-                   token ? fmt::format("it logs in by {}.oauth", sasl) : "it is for OAUTHBEARER");
+  const auto only = [&](bool used, const std::string& key, const std::string& why) {
+    if (used == values.Given(key)) return;
+    if (used) return missing(key);
+    findings.Error(values.KeyPlace(key), "sasl", "{} is not for {}: {}", key, mechanism, why);
   };
-  for (const char* key : {".username", ".password"}) {
-    token ? unused(sasl + key) : needs(sasl + key);
+  const std::string instead = iam ? "it logs in by the credentials that AWS's SDKs find"
+                                  : fmt::format("it logs in by {}.oauth", sasl);
+  for (const char* key : {".username", ".password"}) only(!token && !iam, sasl + key, instead);
+  only(token, sasl + ".oauth", "it is for OAUTHBEARER");
+  if (!iam) only(false, sasl + ".region", "it is for AWS_MSK_IAM");
+  if (iam && !values.Wrong(section + ".brokers")) {
+    if (!cluster.tls) missing(section + ".tls");
+    if (cluster.sasl_region.empty() && !values.Wrong(sasl + ".region")) {
+      missing(sasl + ".region",
+              ", and neither AWS_REGION, AWS_DEFAULT_REGION nor a broker's name says it");
+    }
   }
-  token ? needs(sasl + ".oauth") : unused(sasl + ".oauth");
   if (token && !consumer::KafkaClientHas("oidc")) {
     findings.Error(values.ValuePlace(how), "sasl",
                    "{}: OAUTHBEARER needs a librdkafka that was built with OIDC, "
@@ -96,9 +107,10 @@ void LintProtocols(const Values& values, const std::string& section, Findings& f
   }
 }
 
-void LintConnection(const Values& values, const std::string& section, Findings& findings) {
+void LintConnection(const Values& values, const std::string& section,
+                    const consumer::ClusterOptions& cluster, Findings& findings) {
   LintPair(values, section + ".tls.certificate", section + ".tls.key", findings);
-  LintLogin(values, section, findings);
+  LintLogin(values, section, cluster, findings);
   LintProtocols(values, section, findings);
 }
 
@@ -123,7 +135,7 @@ void LintOtherCluster(const Values& values, const std::string& section,
     }
     return;
   }
-  LintConnection(values, section, findings);
+  LintConnection(values, section, cluster, findings);
   if (ExactlyOnce(values)) {
     findings.Error(PlaceOfEither(values, "guarantee", brokers), "guarantee",
                    "guarantee: {} cannot keep exactly-once: no transaction spans two clusters; "
@@ -140,7 +152,7 @@ void LintOtherCluster(const Values& values, const std::string& section,
 
 void LintKafka(const Values& values, Findings& findings) {
   LintTopics(values, findings);
-  LintConnection(values, "kafka", findings);
+  LintConnection(values, "kafka", values.options().kafka, findings);
   for (const Text& setting : values.Texts("kafka.librdkafka")) {
     const auto refuses = [&](const consumer::RefusedSetting& refused) {
       return refused.name == consumer::SettingWithoutPrefix(setting.name) &&

@@ -36,6 +36,41 @@ void FillIn(const Values& values, PipelineOptions& o) {
   }
 }
 
+// Of NAME.kafka.REGION.amazonaws.com, also of a serverless cluster; empty: it is not so named.
+std::string RegionOfBroker(std::string_view broker) {
+  std::string_view host = broker.substr(0, broker.rfind(':'));
+  const auto cut = [&host](std::string_view end) {
+    if (!host.ends_with(end)) return false;
+    host.remove_suffix(end.size());
+    return true;
+  };
+  if (!cut(".amazonaws.com") && !cut(".amazonaws.com.cn")) return "";
+  const std::size_t dot = host.rfind('.');
+  if (dot == std::string_view::npos) return "";
+  const std::string_view region = host.substr(dot + 1);
+  host = host.substr(0, dot);
+  return host.ends_with(".kafka") || host.ends_with(".kafka-serverless") ? std::string(region) : "";
+}
+
+// The region of a cluster whose file does not say it, in the order in which one looks for it.
+void FindRegion(const Environment& environment, consumer::ClusterOptions& cluster) {
+  if (cluster.sasl_mechanism != "AWS_MSK_IAM") return;
+  for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
+    if (cluster.sasl_region.empty()) cluster.sasl_region = environment.variable(name).value_or("");
+  }
+  for (const std::string& broker : cluster.brokers) {
+    if (cluster.sasl_region.empty()) cluster.sasl_region = RegionOfBroker(broker);
+  }
+}
+
+void FindRegions(const Environment& environment, PipelineOptions& o) {
+  FindRegion(environment, o.kafka);
+  if (auto* const kafka = std::get_if<consumer::KafkaOutputOptions>(&o.output)) {
+    FindRegion(environment, kafka->cluster);
+  }
+  if (o.dead_letter) FindRegion(environment, o.dead_letter->cluster);
+}
+
 // Without the quotes that messages put around it.
 std::string Bare(const Text& text) {
   const std::string& shown = text.shown;
@@ -78,7 +113,7 @@ void StoreAll(const Values& values, PipelineOptions& options) {
 }  // namespace
 
 // Each key where its row says. A section comes before its keys.
-PipelineOptions OptionsOf(const Values& values) {
+PipelineOptions OptionsOf(const Values& values, const Environment& environment) {
   PipelineOptions options;
   StoreAll(values, options);
   for (const Key& key : Schema()) {
@@ -88,6 +123,7 @@ PipelineOptions OptionsOf(const Values& values) {
     }
   }
   FillIn(values, options);
+  FindRegions(environment, options);
   options.shown = ShownOf(values);
   return options;
 }

@@ -6,7 +6,8 @@
 
 namespace fencepost::config {
 
-PipelineOptions OptionsOf(const Values& values);
+// `environment`: where AWS says of which region it is.
+PipelineOptions OptionsOf(const Values& values, const Environment& environment);
 // Whether the output keeps the ledger in its own transaction.
 bool HasLedger(const PipelineOptions& options);
 // Whether neighbouring offsets may share a lock (consumer::LockBlock).

@@ -63,7 +63,7 @@ class Reader {
   Values Read(const Node& root) {
     values_.places_[""] = Place{};
     ReadSection("", root, Place{});
-    values_.options_ = OptionsOf(values_);
+    values_.options_ = OptionsOf(values_, environment_);
     return std::move(values_);
   }
 

@@ -52,6 +52,7 @@ struct ClusterOptions {
   bool tls = false;                              // without a CA by the system's
   std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
   std::string sasl_mechanism, sasl_username, sasl_password;
+  std::string sasl_region;  // of AWS_MSK_IAM, which needs it
   OauthOptions oauth;
 };
 

@@ -77,6 +77,12 @@ void AddSaslListener(std::map<std::string, std::string>& properties, int port,
       options.sasl_user, options.sasl_password);
 }
 
+void AddTlsListener(std::map<std::string, std::string>& properties, int port) {
+  properties["listeners"] += fmt::format(",S://127.0.0.1:{}", port);
+  properties["advertised.listeners"] += fmt::format(",S://127.0.0.1:{}", port);
+  properties["listener.security.protocol.map"] += ",S:SASL_SSL";
+}
+
 void AddProxiedListener(std::map<std::string, std::string>& properties,
                         const KafkaBrokerOptions& options) {
   properties["listeners"] += fmt::format(",PROXIED://127.0.0.1:{}", options.proxied_port);
@@ -91,6 +97,7 @@ KafkaBroker::KafkaBroker(const std::string& version)
 
 KafkaBroker::KafkaBroker(KafkaBrokerOptions options)
     : options_(std::move(options)), classpath_(Jars(options_.version) + "/*") {
+  if (!options_.sasl_classes.empty()) Compile();
   for (int tries = 1;; ++tries) {
     port_ = FreePort();
     Format();
@@ -108,6 +115,16 @@ std::string KafkaBroker::bootstrap() const { return fmt::format("127.0.0.1:{}", 
 std::string KafkaBroker::sasl_bootstrap() const { return fmt::format("127.0.0.1:{}", sasl_port_); }
 pid_t KafkaBroker::pid() const { return process_ ? process_->pid() : -1; }
 
+void KafkaBroker::Compile() {
+  const std::string classes = dir_.File("classes");
+  ProcessOptions compile;
+  compile.argv = {Java() + "c", "-cp", classpath_, "-d", classes};
+  for (const std::string& file : options_.sasl_classes) compile.argv.push_back(file);
+  const Finished done = RunToEnd(std::move(compile), kStartLimit);
+  if (done.exit_code != 0) throw std::runtime_error("javac: " + done.output);
+  classpath_ = classes + ":" + classpath_;
+}
+
 void KafkaBroker::Format() {
   const std::string logs = dir_.File("logs");
   std::filesystem::remove_all(logs);
@@ -116,6 +133,10 @@ void KafkaBroker::Format() {
   if (!options_.sasl_user.empty()) {
     sasl_port_ = FreePort();
     AddSaslListener(properties, sasl_port_, options_);
+  }
+  if (!options_.sasl_classes.empty()) {
+    sasl_port_ = FreePort();
+    AddTlsListener(properties, sasl_port_);
   }
   if (options_.proxied_port != 0) AddProxiedListener(properties, options_);
   for (const auto& [name, value] : options_.config) properties[name] = value;

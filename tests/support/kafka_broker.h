@@ -16,6 +16,9 @@ struct KafkaBrokerOptions {
   std::map<std::string, std::string> config{};  // more broker properties, or other values for ours
   std::string sasl_user{};  // given: a second listener takes this user alone, by SASL PLAIN
   std::string sasl_password{};
+  // Given: a listener S that is SASL_SSL, of which `config` says the rest (listener.name.s.…).
+  // These files of Java are compiled for it.
+  std::vector<std::string> sasl_classes{};
   // Given: a third listener on the first port, whose clients are told to come to the second one,
   // where a proxy is.
   int proxied_port = 0;
@@ -31,7 +34,7 @@ class KafkaBroker {
   explicit KafkaBroker(const std::string& version);
 
   [[nodiscard]] std::string bootstrap() const;       // 127.0.0.1:PORT
-  [[nodiscard]] std::string sasl_bootstrap() const;  // with sasl_user
+  [[nodiscard]] std::string sasl_bootstrap() const;  // with sasl_user or sasl_classes
   [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] KafkaAdmin& admin() { return *admin_; }
   [[nodiscard]] pid_t pid() const;  // -1 when stopped
@@ -48,6 +51,7 @@ class KafkaBroker {
   }
 
  private:
+  void Compile();
   void Format();
   // Empty, or what it said: it is not up within a minute.
   std::string StartOnce();

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "consumer/kafka/client/msk_login.h"
 #include "consumer/pipeline/read_topics.h"
 
 namespace fencepost::consumer {
@@ -129,6 +130,7 @@ constexpr RefusedSetting kRefused[] = {
      "kafka.sasl.oauth"},
     {"sasl.oauthbearer.scope", "write it as kafka.sasl.oauth.scope", "kafka.sasl.oauth"},
     {"sasl.oauthbearer.extensions", "write it as kafka.sasl.oauth.extensions", "kafka.sasl.oauth"},
+    {"sasl.oauthbearer.config", "it follows from kafka.sasl", "kafka.sasl"},
 };
 
 }  // namespace
@@ -146,7 +148,12 @@ KafkaSettings ConnectionSettings(const KafkaOptions& options) {
   SetUnlessEmpty(settings, "ssl.ca.location", options.tls_ca);
   SetUnlessEmpty(settings, "ssl.certificate.location", options.tls_certificate);
   SetUnlessEmpty(settings, "ssl.key.location", options.tls_key);
-  SetUnlessEmpty(settings, "sasl.mechanism", options.sasl_mechanism);
+  if (options.sasl_mechanism == "AWS_MSK_IAM") {
+    settings["sasl.mechanism"] = "OAUTHBEARER";
+    settings[kMskSetting] = MskSetting(options.sasl_region);
+  } else {
+    SetUnlessEmpty(settings, "sasl.mechanism", options.sasl_mechanism);
+  }
   SetUnlessEmpty(settings, "sasl.username", options.sasl_username);
   SetUnlessEmpty(settings, "sasl.password", options.sasl_password);
   if (!options.oauth.token_url.empty()) {
@@ -279,6 +286,8 @@ tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings) {
     return tl::unexpected(Error{"bad_config", std::move(problem->text), "kafka",
                                 "see librdkafka's CONFIGURATION.md for names and values"});
   }
+  const auto login = settings.find(kMskSetting);
+  if (login != settings.end() && IsMskSetting(login->second)) LoginByMsk(conf.get());
   rd_kafka_conf_set_socket_cb(conf.get(), OpenSocket);
   return conf;
 }
@@ -291,6 +300,7 @@ tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::C
   rdkafka::Handle handle(rd_kafka_new(type, conf.get(), why, sizeof(why)));
   if (!handle) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
   (void)conf.release();
+  AskForMskTokens(handle.get());
   return handle;
 }
 

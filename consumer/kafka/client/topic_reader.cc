@@ -64,8 +64,11 @@ tl::expected<rdkafka::SharedConsumer, Error> NewConsumer(const KafkaOptions& opt
   auto conf = MakeConf(settings);
   if (!conf) return tl::unexpected(conf.error());
   rd_kafka_conf_set_opaque(conf->get(), error);
-  rd_kafka_conf_set_error_cb(conf->get(), [](rd_kafka_t*, int, const char* why, void* to) {
-    if (to != nullptr) *static_cast<std::string*>(to) = why;
+  rd_kafka_conf_set_error_cb(conf->get(), [](rd_kafka_t*, int code, const char* why, void* to) {
+    auto* const newest = static_cast<std::string*>(to);
+    // "All brokers are down" also follows a login that was refused, and must not hide it.
+    const bool says_why = code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
+    if (newest != nullptr && (says_why || newest->empty())) *newest = why;
   });
   auto handle = MakeHandle(RD_KAFKA_CONSUMER, *conf);
   if (!handle) return tl::unexpected(handle.error());

@@ -80,6 +80,37 @@ TEST(Load, ReadsTheProtocolsOfBrokersAsWhatTheySay) {
   EXPECT_TRUE(tls("[a:1]", "\n  tls: {}"));
 }
 
+TEST(Load, FindsTheRegionOfMskInTheFileThenTheEnvironmentThenTheBrokersNames) {
+  using Variables = std::map<std::string, std::string>;
+  const auto region = [](const std::string& given, const Variables& variables,
+                         const std::string& broker) {
+    std::string text = kPipeline;
+    text.replace(text.find("[127.0.0.1:9092]"), 16,
+                 "[" + broker + "]\n  tls: {}\n  sasl: {mechanism: AWS_MSK_IAM" + given + "}");
+    Environment environment = FakeEnvironment();
+    environment.variable = [&](const std::string& name) -> std::optional<std::string> {
+      const auto found = variables.find(name);
+      if (found != variables.end()) return found->second;
+      return FakeEnvironment().variable(name);
+    };
+    const LoadResult result = LoadText(text, "p.yaml", environment);
+    return result.options ? result.options->kafka.sasl_region : "";
+  };
+  const std::string broker = "b-1.shop.x1.c2.kafka.eu-north-1.amazonaws.com:9098";
+  const Variables both{{"AWS_REGION", "eu-west-1"}, {"AWS_DEFAULT_REGION", "eu-west-2"}};
+  EXPECT_EQ(region(", region: us-east-1", both, broker), "us-east-1");
+  EXPECT_EQ(region("", both, broker), "eu-west-1");
+  EXPECT_EQ(region("", {{"AWS_REGION", ""}, {"AWS_DEFAULT_REGION", "eu-west-2"}}, broker),
+            "eu-west-2");
+  EXPECT_EQ(region("", {}, "k:1, " + broker), "eu-north-1");
+  EXPECT_EQ(region("", {}, "boot-x.c1.kafka-serverless.us-east-1.amazonaws.com:9098"), "us-east-1");
+  EXPECT_EQ(region("", {}, "b-1.x.kafka.cn-north-1.amazonaws.com.cn:9098"), "cn-north-1");
+  for (const char* none : {"k:9098", "b.kafka.amazonaws.com:1", "kafka.eu-west-1.example.com:1",
+                           "kafka.eu-west-1.amazonaws.com:1", "b.s3.eu-west-1.amazonaws.com:1"}) {
+    EXPECT_EQ(region("", {}, none), "") << none;
+  }
+}
+
 TEST(Load, ReadsTheClustersOfOutputsBesideKafkas) {
   std::string text = kPipeline;
   text.replace(text.find("output:"), std::string::npos, R"(guarantee: at-least-once

@@ -111,6 +111,20 @@ TEST(KafkaSettings, AskForTokensWhereAProviderIsGiven) {
   EXPECT_EQ(MakeConf(settings).has_value(), KafkaClientHas("oidc"));
 }
 
+TEST(KafkaSettings, AskAmazonForTokensOfARegion) {
+  KafkaOptions options = Options();
+  options.tls = true;
+  options.sasl_mechanism = "AWS_MSK_IAM";
+  options.sasl_region = "eu-west-1";
+  options.librdkafka = {{"log_level", "0"}};
+  const KafkaSettings settings = ConnectionSettings(options);
+  EXPECT_EQ(settings.at("security.protocol"), "sasl_ssl");
+  EXPECT_EQ(settings.at("sasl.mechanism"), "OAUTHBEARER");
+  EXPECT_EQ(settings.at("sasl.oauthbearer.config"), "aws_msk_iam=eu-west-1");
+  EXPECT_FALSE(settings.contains("sasl.oauthbearer.method"));
+  EXPECT_TRUE(MakeConf(settings));
+}
+
 TEST(KafkaSettings, RefuseWhatWouldBreakTheGuarantee) {
   for (const char* name : {"enable.auto.commit", "isolation.level", "auto.offset.reset",
                            "enable.auto.offset.store", "partition.assignment.strategy",

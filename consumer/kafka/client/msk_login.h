@@ -1,0 +1,21 @@
+// How clients log in at Amazon MSK by IAM: with tokens that librdkafka asks for when a client
+// starts and after 80% of a token's life, and again after ten seconds where there was none, which
+// is an error of its own (_AUTHENTICATION). They are asked for on the client's background thread,
+// so that a client that nobody polls has them too.
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include <string>
+
+namespace fencepost::consumer {
+
+// What stands for it among settings, of which no other login has this one.
+inline constexpr const char* kMskSetting = "sasl.oauthbearer.config";
+std::string MskSetting(const std::string& region);
+bool IsMskSetting(const std::string& value);
+
+void LoginByMsk(rd_kafka_conf_t* conf);    // before the client is made
+void AskForMskTokens(rd_kafka_t* client);  // after it; nothing where it logs in otherwise
+
+}  // namespace fencepost::consumer
