@@ -41,7 +41,7 @@ void LintLogin(const Values& values, const std::string& section,
     if (!cluster.tls) missing(section + ".tls");
     if (cluster.sasl_region.empty() && !values.Wrong(sasl + ".region")) {
       missing(sasl + ".region",
-              ", and neither AWS_REGION, AWS_DEFAULT_REGION nor a broker's name says it");
+              ", and neither a broker's name, AWS_REGION nor AWS_DEFAULT_REGION says it");
     }
   }
   if (token && !consumer::KafkaClientHas("oidc")) {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "config/schema/checks.h"
+
 namespace fencepost::config {
 namespace {
 
@@ -52,14 +54,16 @@ std::string RegionOfBroker(std::string_view broker) {
   return host.ends_with(".kafka") || host.ends_with(".kafka-serverless") ? std::string(region) : "";
 }
 
-// The region of a cluster whose file does not say it, in the order in which one looks for it.
+// The region of a cluster whose file does not say it. Its brokers' names are sure; a pod's
+// variables tell where the pod is.
 void FindRegion(const Environment& environment, consumer::ClusterOptions& cluster) {
   if (cluster.sasl_mechanism != "AWS_MSK_IAM") return;
+  const auto take = [&](const std::string& region) {
+    if (cluster.sasl_region.empty() && CheckRegion(region).empty()) cluster.sasl_region = region;
+  };
+  for (const std::string& broker : cluster.brokers) take(RegionOfBroker(broker));
   for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
-    if (cluster.sasl_region.empty()) cluster.sasl_region = environment.variable(name).value_or("");
-  }
-  for (const std::string& broker : cluster.brokers) {
-    if (cluster.sasl_region.empty()) cluster.sasl_region = RegionOfBroker(broker);
+    take(environment.variable(name).value_or(""));
   }
 }
 

@@ -219,6 +219,13 @@ std::string CheckBearer(std::string_view text) {
   return good ? "" : "is not a token: no blanks, and without the word Bearer";
 }
 
+std::string CheckRegion(std::string_view text) {
+  const bool good = !text.empty() && All(text, [](char c) {
+    return IsLower(c) || (c >= '0' && c <= '9') || c == '-';
+  });
+  return good ? "" : "is not a region, such as eu-west-1";
+}
+
 std::string CheckOpenPath(std::string_view text) {
   return text == "live" || text == "ready" ? "" : "is neither live nor ready";
 }

@@ -30,6 +30,7 @@ std::string WithoutSelectors(const std::string& url);  // with x in their places
 std::string CheckHttpHeader(std::string_view text);    // the name of one (RFC 9110)
 std::string CheckBasicUser(std::string_view text);
 std::string CheckBearer(std::string_view text);
+std::string CheckRegion(std::string_view text);      // of AWS; it becomes part of a host's name
 std::string CheckOpenPath(std::string_view text);    // of the HTTP port: live or ready
 std::string CheckStatus(std::string_view text);      // 404 or 4xx
 std::string CheckErrorClass(std::string_view text);  // a status, or a word

@@ -1,5 +1,4 @@
 // The rows that say how a cluster is reached: kafka's, and those of outputs on another one.
-#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -14,14 +13,6 @@ using namespace consumer;  // the options
 constexpr auto kSource = [](auto& o) { return &o.kafka; };
 constexpr auto kOutputOfKafka = [](auto& o) { return std::get_if<KafkaOutputOptions>(&o.output); };
 constexpr auto kLetters = [](auto& o) { return o.dead_letter ? &*o.dead_letter : nullptr; };
-
-// It becomes part of a host's name.
-std::string CheckRegion(std::string_view text) {
-  const bool good = !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  });
-  return good ? "" : "is not a region, such as eu-west-1";
-}
 
 // Without the protocols before them, which say `tls`.
 template <typename Cluster>
@@ -64,7 +55,7 @@ std::vector<Key> ClusterKeys(const std::string& path, std::string_view brokers, 
       of("sasl.region", &ClusterOptions::sasl_region,
          "AWS_MSK_IAM: the region. Credentials come from where AWS's SDKs look for them "
          "(environment, EKS, ECS, EC2 by IMDSv2), but not from profile files.",
-         {.default_words = "`AWS_REGION`, `AWS_DEFAULT_REGION`, a broker's name",
+         {.default_words = "a broker's name, `AWS_REGION`, `AWS_DEFAULT_REGION`",
           .check = CheckRegion}),
       oauth("",
             "OAUTHBEARER: tokens come from an OIDC provider by the client credentials grant and "

@@ -21,6 +21,11 @@ std::string Of(const AwsOutside& outside, const char* name) {
   return outside.variable(name).value_or("");
 }
 
+std::string Lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) { return c | 0x20; });
+  return text;
+}
+
 // What may stand in a header, and what is no text of a person's.
 bool IsVisible(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
@@ -164,8 +169,10 @@ Found FromWebIdentity(const AwsOutside& outside, std::string_view region) {
   if (session.empty()) session = "fencepost";
   std::string url = Of(outside, "AWS_ENDPOINT_URL_STS");
   if (url.empty()) {
-    url = fmt::format("https://sts.{}.amazonaws.com{}/", region,
-                      region.starts_with("cn-") ? ".cn" : "");
+    const std::string own = Of(outside, "AWS_REGION");
+    const std::string_view near = own.empty() ? region : std::string_view(own);
+    url =
+        fmt::format("https://sts.{}.amazonaws.com{}/", near, near.starts_with("cn-") ? ".cn" : "");
   }
   const AwsAnswer answer = Ask(
       outside, {.method = "POST",
@@ -239,15 +246,21 @@ Found FromInstance(const AwsOutside& outside) {
     return tl::unexpected("none in the environment, and by the instance's metadata service: " +
                           why);
   };
-  std::string disabled = Of(outside, "AWS_EC2_METADATA_DISABLED");
-  std::ranges::transform(disabled, disabled.begin(), [](char c) { return c | 0x20; });
-  if (disabled == "true") return failed("AWS_EC2_METADATA_DISABLED");
+  if (Lower(Of(outside, "AWS_EC2_METADATA_DISABLED")) == "true") {
+    return failed("AWS_EC2_METADATA_DISABLED");
+  }
   std::string service = Of(outside, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
-  if (service.empty()) service = "http://169.254.169.254";
+  const bool ipv6 = Lower(Of(outside, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE")) == "ipv6";
+  if (service.empty()) service = ipv6 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
   while (service.ends_with('/')) service.pop_back();
   const AwsAnswer session = Ask(outside, {.method = "PUT",
                                           .url = service + "/latest/api/token",
                                           .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 60"}});
+  // By a hop limit of 1 no answer reaches a container.
+  if (!session.problem.empty()) {
+    return failed(session.problem +
+                  "; in a container, the instance's metadata hop limit must be 2 or more");
+  }
   if (const auto problem = ProblemOf(session, ""); !problem.empty()) return failed(problem);
   if (!IsVisible(session.body)) return failed("its token is none");
   const auto get = [&](const std::string& name) {

@@ -25,7 +25,7 @@ struct AwsCredentials {
 };
 
 // Asks each place at most twice. Error: why there are none, in one line without a secret. `region`:
-// whose STS is asked. Any thread; blocks as `outside` does.
+// whose STS is asked, where AWS_REGION does not say it. Any thread; blocks as `outside` does.
 tl::expected<AwsCredentials, std::string> FindAwsCredentials(const AwsOutside& outside,
                                                              std::string_view region);
 

@@ -215,10 +215,7 @@ tl::expected<void, Error> CheckFilters(const PipelineOptions& options) {
         if constexpr (requires { output.effects; }) {
           for (const Effect& effect : output.effects) {
             check(MakeRecordFilter(effect.when),
-                  fmt::format("output.{}.effects: when of the {}. one",
-                              std::is_same_v<decltype(output), const PostgresOptions&> ? "postgres"
-                              : std::is_same_v<decltype(output), const MysqlOptions&>  ? "mysql"
-                                                                                       : "sqlite",
+                  fmt::format("output.{}.effects: when of the {}. one", OutputKey(options.output),
                               ++number));
           }
         } else if constexpr (requires { output.records; }) {

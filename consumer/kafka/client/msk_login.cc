@@ -56,9 +56,12 @@ void LoginByMsk(rd_kafka_conf_t* conf) {
   rd_kafka_conf_enable_sasl_queue(conf, 1);
 }
 
-void AskForMskTokens(rd_kafka_t* client) {
+tl::expected<void, Error> AskForMskTokens(rd_kafka_t* client) {
   const rdkafka::Queue queue(rd_kafka_queue_get_sasl(client));
-  if (queue) (void)rdkafka::Failure(rd_kafka_sasl_background_callbacks_enable(client));
+  if (!queue) return {};
+  const rdkafka::Failure failure(rd_kafka_sasl_background_callbacks_enable(client));
+  if (!failure) return {};
+  return tl::unexpected(Error{"bad_config", rd_kafka_error_string(failure.get()), "kafka", ""});
 }
 
 }  // namespace fencepost::consumer

@@ -8,6 +8,10 @@
 
 #include <string>
 
+#include <tl/expected.hpp>
+
+#include "locking/base/error.h"
+
 namespace fencepost::consumer {
 
 // What stands for it among settings, of which no other login has this one.
@@ -15,7 +19,8 @@ inline constexpr const char* kMskSetting = "sasl.oauthbearer.config";
 std::string MskSetting(const std::string& region);
 bool IsMskSetting(const std::string& value);
 
-void LoginByMsk(rd_kafka_conf_t* conf);    // before the client is made
-void AskForMskTokens(rd_kafka_t* client);  // after it; nothing where it logs in otherwise
+void LoginByMsk(rd_kafka_conf_t* conf);  // before the client is made
+// After it; nothing where it logs in otherwise.
+tl::expected<void, Error> AskForMskTokens(rd_kafka_t* client);
 
 }  // namespace fencepost::consumer

@@ -300,7 +300,7 @@ tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::C
   rdkafka::Handle handle(rd_kafka_new(type, conf.get(), why, sizeof(why)));
   if (!handle) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
   (void)conf.release();
-  AskForMskTokens(handle.get());
+  if (auto asks = AskForMskTokens(handle.get()); !asks) return tl::unexpected(asks.error());
   return handle;
 }
 

@@ -127,6 +127,11 @@ TEST(AwsCredentials, ByWebIdentityTakeTheNamesThatAreGiven) {
   place.variables["AWS_ENDPOINT_URL_STS"] = "http://127.0.0.1:1/sts";
   IsGood(place.Find());
   EXPECT_EQ(place.asked.front().url, "http://127.0.0.1:1/sts");
+  Place apart{kWebIdentity, place.answer};
+  apart.variables["AWS_REGION"] = "cn-north-1";
+  IsGood(apart.Find());
+  EXPECT_EQ(apart.asked.front().url, "https://sts.cn-north-1.amazonaws.com.cn/")
+      << "where the pod is";
   EXPECT_THAT(place.asked.front().body, HasSubstr("&RoleSessionName=w%401&"));
 }
 
@@ -169,6 +174,10 @@ TEST(AwsCredentials, OfAnInstanceComeLastByASessionOfItsMetadataService) {
   EXPECT_EQ(place.asked.size(), 3U);
   place.variables["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = "http://169.254.169.254/";
   IsGood(place.Find());
+  place.variables.erase("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+  place.variables["AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE"] = "IPv6";
+  (void)place.Find();
+  EXPECT_EQ(place.asked.front().url, "http://[fd00:ec2::254]/latest/api/token");
   place.variables["AWS_EC2_METADATA_DISABLED"] = "TRUE";
   EXPECT_THAT(place.Problem(), HasSubstr("AWS_EC2_METADATA_DISABLED"));
   EXPECT_TRUE(place.asked.empty());
@@ -271,7 +280,11 @@ std::vector<Bad> BadRows() {
        kContainer,
        {200, R"({"Code": "AssumeRoleUnauthorizedAccess", "Message": "s3cret"})", ""},
        container + "it says AssumeRoleUnauthorizedAccess"},
-      {"NobodyThere", kInstance, {0, "", "Connection refused"}, instance + "Connection refused"},
+      {"NobodyThere",
+       kInstance,
+       {0, "", "Connection refused"},
+       instance + "Connection refused; in a container, the instance's metadata hop limit must be 2 "
+                  "or more"},
       {"NoSession", kInstance, {403, "", ""}, instance + "HTTP 403"},
       {"SessionOfTwoLines", kInstance, {200, "a\r\nb", ""}, instance + "its token is none"},
   };

@@ -99,9 +99,13 @@ TEST(Load, FindsTheRegionOfMskInTheFileThenTheEnvironmentThenTheBrokersNames) {
   const std::string broker = "b-1.shop.x1.c2.kafka.eu-north-1.amazonaws.com:9098";
   const Variables both{{"AWS_REGION", "eu-west-1"}, {"AWS_DEFAULT_REGION", "eu-west-2"}};
   EXPECT_EQ(region(", region: us-east-1", both, broker), "us-east-1");
-  EXPECT_EQ(region("", both, broker), "eu-west-1");
-  EXPECT_EQ(region("", {{"AWS_REGION", ""}, {"AWS_DEFAULT_REGION", "eu-west-2"}}, broker),
-            "eu-west-2");
+  EXPECT_EQ(region("", both, broker), "eu-north-1") << "the pod is elsewhere";
+  EXPECT_EQ(region("", both, "k:1"), "eu-west-1");
+  for (const char* none : {"", "eu west", "EU-WEST-1", "eu.example/"}) {
+    EXPECT_EQ(region("", {{"AWS_REGION", none}, {"AWS_DEFAULT_REGION", "eu-west-2"}}, "k:1"),
+              "eu-west-2")
+        << none;
+  }
   EXPECT_EQ(region("", {}, "k:1, " + broker), "eu-north-1");
   EXPECT_EQ(region("", {}, "boot-x.c1.kafka-serverless.us-east-1.amazonaws.com:9098"), "us-east-1");
   EXPECT_EQ(region("", {}, "b-1.x.kafka.cn-north-1.amazonaws.com.cn:9098"), "cn-north-1");
