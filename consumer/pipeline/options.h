@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -278,12 +277,6 @@ struct StdoutOptions {
 
 using OutputOptions = std::variant<std::monostate, PostgresOptions, MysqlOptions, SqliteOptions,
                                    KafkaOutputOptions, FileOptions, StdoutOptions>;
-// As the file has it; "": there is none.
-constexpr std::string_view OutputKey(const OutputOptions& output) {
-  constexpr std::array<std::string_view, std::variant_size_v<OutputOptions>> kKeys = {
-      "", "postgres", "mysql", "sqlite", "kafka", "file", "stdout"};
-  return kKeys.at(output.index());
-}
 
 // What makes an effect final, and lets the offset move.
 enum class Finality : std::uint8_t {

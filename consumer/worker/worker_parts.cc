@@ -1,6 +1,7 @@
 #include "consumer/worker/worker_parts.h"
 
 #include <algorithm>
+#include <array>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -32,6 +33,11 @@ struct Overloaded : Ts... {
 // Clang 16 does not deduce it by itself.
 template <typename... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
+
+// As a file names them, by the alternatives of OutputOptions.
+constexpr std::array<std::string_view, 7> kOutputKeys = {"",      "postgres", "mysql", "sqlite",
+                                                         "kafka", "file",     "stdout"};
+static_assert(kOutputKeys.size() == std::variant_size_v<OutputOptions>);
 
 int PoolThreads(int concurrency) {
   const auto hardware = static_cast<int>(std::thread::hardware_concurrency());
@@ -215,8 +221,8 @@ tl::expected<void, Error> CheckFilters(const PipelineOptions& options) {
         if constexpr (requires { output.effects; }) {
           for (const Effect& effect : output.effects) {
             check(MakeRecordFilter(effect.when),
-                  fmt::format("output.{}.effects: when of the {}. one", OutputKey(options.output),
-                              ++number));
+                  fmt::format("output.{}.effects: when of the {}. one",
+                              kOutputKeys[options.output.index()], ++number));
           }
         } else if constexpr (requires { output.records; }) {
           for (const KafkaRecord& record : output.records) {
