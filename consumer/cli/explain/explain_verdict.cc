@@ -188,7 +188,8 @@ class Judgement {
   }
   [[nodiscard]] std::string AsNewId() const {
     const std::string replay = fmt::format(
-        "fencepost dlq replay {}{} --as-new-id sends it back all the same", f_.facts.file, Choice());
+        "fencepost dlq replay {}{} --as-new-id --execute sends it back all the same",
+        f_.facts.file, Choice());
     if (by_position_ || f_.options.identity.accept_replay_ids) return replay + ", under a new id.";
     return replay +
            " only with kafka.accept_replay_ids: true; without it, as now, the replay has "
@@ -274,7 +275,15 @@ class Judgement {
                     Printable(f_.row->source)),
         fmt::format("Nothing unless you act: fencepost explain {} {} says where its letter is, and "
                     "why.",
-                    f_.facts.file, ShellWord(f_.row->source))};
+                    f_.facts.file, WordsOf(f_.row->source))};
+  }
+
+  // As explain's arguments: TOPIC PARTITION OFFSET.
+  [[nodiscard]] static std::string WordsOf(const std::string& source) {
+    const auto position = ParsePosition(source);
+    return position ? fmt::format("{} {} {}", position->where.topic, position->where.partition,
+                                  position->offset)
+                    : ShellWord(source);
   }
 
   [[nodiscard]] Verdict ByLetter() const {
@@ -306,7 +315,8 @@ class Judgement {
         fmt::format("It became a dead letter at {}: nothing was written for it. The letter is "
                     "not in the topic any more.",
                     f_.row->completed_at),
-        fmt::format("Nothing. fencepost forget {} {} takes it back, so that it is processed again.",
+        fmt::format("Nothing. fencepost forget {} {} --execute takes it back, so that it is "
+                    "processed again.",
                     f_.facts.file,
                     f_.facts.position
                         ? fmt::format("--topic {0} --partition {1} --from {2} --to {2}",

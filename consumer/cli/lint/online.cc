@@ -335,9 +335,10 @@ void LintMissingFile(OnlineLint& lint, fencepost::Error error) {
   if (!std::filesystem::is_directory(folder, ignored)) {
     error.what = "there is no folder for the file";
     error.hint = "make it, or correct output.sqlite.path";
-  } else if (access(folder.c_str(), W_OK) != 0) {
+  } else if (access(folder.c_str(), W_OK | X_OK) != 0) {
     error.what += ", and this user may not make one";
-    error.hint = "let it write into the folder, or correct output.sqlite.path";
+    error.hint = "let the worker write into the folder, or correct output.sqlite.path";
+    if (output.create) return lint.Warning("output", error.Line());
   } else if (output.create) {
     error.what += " yet";
     error.hint = "output.sqlite.create: a worker makes it at its start, with its tables";

@@ -281,9 +281,9 @@ StepwiseOutput::Answer<std::optional<StepwiseOutput::PartRefusal>> StepwiseOutpu
     lost_.resize(lost);
     done = savepoint(Planted("refused_part_stays") ? "RELEASE SAVEPOINT fencepost"
                                                    : "ROLLBACK TO SAVEPOINT fencepost");
-    if (!done) {  // the transaction is gone with it, which says nothing of a record
-      done.error().failure = WriteFailure::kUnavailable;
-      done.error().retry_at_once = true;
+    if (!done && done.error().failure == WriteFailure::kRefused) {  // it took all of it along
+      named_ = refusal->named;
+      return tl::unexpected(std::move(refusal->error));
     }
   }
   if (done) done = savepoint("RELEASE SAVEPOINT fencepost");

@@ -28,10 +28,9 @@ void PostgresOutput::NameEffect(OutputError& error, std::size_t step, const Tabl
   std::string where = rows.Where();
   if (rows_.size() == 1) {
     // What a type refuses is told by Explain.
-    const auto key = KeyIn(error);
-    if (key || rows.rows(0) == 1)
-      where =
-          rows.WhereKey(0, key ? key->columns : std::vector<std::string>(), key ? key->values : "");
+    const bool of_table = error.kind.starts_with("23") && !error.kind.ends_with(' ');
+    const auto key = KeyIn(error).value_or(QuotedKey());
+    if (of_table || rows.rows(0) == 1) where = rows.WhereKey(0, key.columns, key.values);
   }
   for (std::string* text : {&error.error.what, &error.detail}) text->insert(0, where);
   error.table = written[place];

@@ -216,7 +216,7 @@ bool IsOfLedger(const PgFailure& failure) {
 }
 
 std::optional<QuotedKey> KeyIn(const OutputError& refusal) {
-  if (!refusal.kind.starts_with("23") || refusal.kind.ends_with(' ')) return std::nullopt;
+  if (!refusal.kind.starts_with("23")) return std::nullopt;
   const std::string_view text = refusal.detail;
   const std::size_t equals = text.find(")=(");
   const std::size_t open = text.rfind('(', equals);

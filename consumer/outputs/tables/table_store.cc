@@ -96,12 +96,18 @@ TableStore::Answer<void> WhatIsThereServes(Catalogue& catalogue, EffectShapes ef
     const auto plan = PlanTables({wanted[i]}, alone, dialect, terms, asked.exactly_once);
     if (!plan.steps.empty()) made.insert(wanted[i].name);
   }
-  std::erase_if(effects, [&](const EffectShape& effect) {
-    const auto is_made = [&](const std::string& table) { return made.contains(table); };
-    return effect.shape.statement || std::ranges::any_of(effect.tables, is_made);
+  for (EffectShape& effect : effects) {
+    std::erase_if(effect.tables, [&](const std::string& table) { return made.contains(table); });
+  }
+  std::erase_if(effects, [](const EffectShape& effect) {
+    return effect.shape.statement || effect.tables.empty();
   });
   auto fine = LearnTables(catalogue, effects, asked, terms);
-  if (!fine && fine.error().error.code == kLedgerMissing) return {};
+  if (fine || fine.error().error.code != kLedgerMissing) return fine;
+  fine = {};
+  for (const auto& [ledger, facts] : found.ledgers) {
+    if (facts && fine) fine = CheckLedger(*facts, *ledger, terms);
+  }
   return fine;
 }
 

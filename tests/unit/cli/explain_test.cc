@@ -296,7 +296,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
        "Nothing."},
       {Changed(Changed(WithRow("orders/1/5", 0xabc, 1043), by_position), unwritten),
        "dead_lettered", "It is the replay of orders/1/5, which is still a dead letter",
-       "fencepost explain FILE of that record"},
+       "fencepost explain FILE orders 1 5 says where its letter is"},
       {WithRow("orders/1/5", 0xabc, 1043), "duplicate",
        "Another record with the same id and the same content took effect: orders/1/5",
        "it was skipped"},
@@ -308,7 +308,7 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       {Changed(WithRow("orders/1/5", 0xdef, 1042), stops), "id_conflict", "",
        "stops, with this explanation"},
       {Changed(WithRow("orders/1/5", 0xdef, 1043), buried), "id_conflict", "",
-       "--as-new-id sends it back all the same only with kafka.accept_replay_ids: true; without "
+       "--as-new-id --execute sends it back all the same only with kafka.accept_replay_ids: true; without "
        "it, as now, the replay has the same id and conflicts again."},
       {Changed(Changed(WithRow("orders/1/5", 0xdef, 1043), buried), takes_replay_ids),
        "id_conflict", "", "sends it back all the same, under a new id."},

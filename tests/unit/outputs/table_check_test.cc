@@ -363,6 +363,10 @@ TEST(CreateTables, TellsWhoOnlyLooksWhatAWorkerWouldRefuseOfWhatIsThere) {
   catalogue.tables["items"].columns.push_back({.name = "vat", .type = "int", .must_fill = true});
   EXPECT_THAT(told(), HasSubstr("items.vat is NOT NULL without default"));
   catalogue.tables["items"].columns.pop_back();
+  catalogue.tables["fencepost_ledger"] = GoodLedger();
+  catalogue.tables["fencepost_ledger"].unique.reset();
+  EXPECT_THAT(told(), HasSubstr("fencepost_ledger has no primary key"));
+  catalogue.tables.erase("fencepost_ledger");
   catalogue.rows["fencepost_positions"] = true;
   EXPECT_THAT(told(), HasSubstr("fencepost_positions has rows of pipeline orders"));
 }
