@@ -187,9 +187,9 @@ class Judgement {
            !IsOwnRow();
   }
   [[nodiscard]] std::string AsNewId() const {
-    const std::string replay = fmt::format(
-        "fencepost dlq replay {}{} --as-new-id --execute sends it back all the same",
-        f_.facts.file, Choice());
+    const std::string replay =
+        fmt::format("fencepost dlq replay {}{} --as-new-id --execute sends it back all the same",
+                    f_.facts.file, Choice());
     if (by_position_ || f_.options.identity.accept_replay_ids) return replay + ", under a new id.";
     return replay +
            " only with kafka.accept_replay_ids: true; without it, as now, the replay has "
@@ -321,8 +321,7 @@ class Judgement {
                     f_.facts.position
                         ? fmt::format("--topic {0} --partition {1} --from {2} --to {2}",
                                       f_.facts.position->where.topic,
-                                      f_.facts.position->where.partition,
-                                      f_.facts.position->offset)
+                                      f_.facts.position->where.partition, f_.facts.position->offset)
                         : "--id " + ShellWord(f_.facts.id))};
   }
 

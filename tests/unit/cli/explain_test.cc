@@ -308,7 +308,8 @@ TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
       {Changed(WithRow("orders/1/5", 0xdef, 1042), stops), "id_conflict", "",
        "stops, with this explanation"},
       {Changed(WithRow("orders/1/5", 0xdef, 1043), buried), "id_conflict", "",
-       "--as-new-id --execute sends it back all the same only with kafka.accept_replay_ids: true; without "
+       "--as-new-id --execute sends it back all the same only with kafka.accept_replay_ids: true; "
+       "without "
        "it, as now, the replay has the same id and conflicts again."},
       {Changed(Changed(WithRow("orders/1/5", 0xdef, 1043), buried), takes_replay_ids),
        "id_conflict", "", "sends it back all the same, under a new id."},
