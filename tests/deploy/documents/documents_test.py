@@ -178,10 +178,11 @@ def planted_in(row: str) -> set[str]:
 
 
 class NamedTests(unittest.TestCase):
-    def test_every_known_gap_names_a_test_that_exists(self):
-        text = (SOURCE / "tests" / "GAPS.md").read_text()
-        self.assertRegex(text, r"\b[a-z0-9]+/\w+ `\w+`")
-        self.assertEqual(missing_tests(text), [])
+    def test_every_known_gap_and_every_defence_names_a_test_that_exists(self):
+        for file in ("tests/GAPS.md", "SECURITY.md"):
+            text = " ".join((SOURCE / file).read_text().split())
+            self.assertRegex(text, r"\b[a-z0-9]+/\w+ `\w+`")
+            self.assertEqual(missing_tests(text), [], file)
 
     def test_every_invariant_names_folders_and_planted_bugs_that_exist(self):
         points = planted_points()

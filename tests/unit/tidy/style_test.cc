@@ -168,8 +168,9 @@ TEST(Style, KeepsTheTopLevelToSixFoldersAndAFewFiles) {
   }
   EXPECT_THAT(folders, ::testing::UnorderedElementsAre("locking", "consumer", "metrics", "config",
                                                        "deploy", "tests"));
-  EXPECT_THAT(files, IsSubsetOf({"CMakeLists.txt", "CMakePresets.json", "README.md", "CHANGELOG.md",
-                                 "CONTRIBUTING.md", "DECISIONS.md", "LICENSE", "dev"}));
+  EXPECT_THAT(files,
+              IsSubsetOf({"CMakeLists.txt", "CMakePresets.json", "README.md", "CHANGELOG.md",
+                          "CONTRIBUTING.md", "DECISIONS.md", "SECURITY.md", "LICENSE", "dev"}));
 }
 
 }  // namespace
