@@ -76,6 +76,16 @@ class Made(unittest.TestCase):
     def test_lintian_finds_no_error(self):
         run("lintian", "--allow-root", "--fail-on", "error", *self.packages, limit=300)
 
+    def test_the_program_is_hardened(self):
+        (main,) = [p for p in self.packages if p.name.startswith("fencepost_")]
+        with tempfile.TemporaryDirectory() as content:
+            run("dpkg-deb", "-x", main, content)
+            program = content + "/usr/bin/fencepost"
+            said = run("readelf", "-hldW", "--dyn-syms", program).stdout
+        for sign in (r"Type:\s+DYN", r"GNU_RELRO", r"BIND_NOW", r"GNU_STACK.* RW ",
+                     r"__stack_chk_fail", r"__memcpy_chk"):  # fmt: skip
+            self.assertRegex(said, sign)
+
     def test_python_finds_the_module_and_pytest_its_fixtures(self):
         (main,) = [p for p in self.packages if p.name.startswith("fencepost_")]
         program = ("import importlib.metadata as m, fencepost; d = m.distribution('fencepost'); "

@@ -45,6 +45,10 @@ class Units(unittest.TestCase):
         text = WORKER.read_text().replace("NoNewPrivileges=", "NoNewPrivilege=")
         self.assertIn("NoNewPrivilege", self.verify(WORKER, text).stderr)
 
+    def test_they_leave_no_core_files(self):
+        for unit in (WORKER, NODE):
+            self.assertEqual(setting(unit, "LimitCORE"), ["0"], unit.name)
+
     def test_they_are_as_closed_as_they_were(self):
         for unit, most in EXPOSURE.items():
             done = run("systemd-analyze", "security", "--offline=true", "--no-pager", unit)
