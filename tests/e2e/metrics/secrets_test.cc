@@ -56,26 +56,33 @@ class Secrets : public MetricsTest {
         "dead_letter: {{topic: {8}}}\n"
         "output:\n  postgres:\n    dsn: {9}\n"
         "    table: effects\n    columns: {{order_id: json:/order_id, amount: json:/amount}}\n"
-        "observe: {{log: {{level: debug, format: {10}}}}}\n",
+        "observe: {{log: {{level: debug, format: {10}}}, traces: {{endpoint: \"{12}\", sample: 1,"
+        " headers: {{X-Otel: s3cret-collector}}}}}}\n",
         name_, Broker().sasl_bootstrap(), nodes_[0].address(), nodes_[1].address(),
         nodes_[2].address(), places.redis_password, places.sasl_password, places.url, DeadTopic(),
-        places.dsn, places.log, places.redis_url_password);
+        places.dsn, places.log, places.redis_url_password, collector_.Url(""));
     return {.files = {folder_.Write(worker + ".yaml", yaml)}, .name = worker};
   }
-  // Its pages now, and after its end all that it has printed.
-  static void ExpectNoSecretsOf(WorkerProcess& worker) {
-    std::string said;
+  // Its pages and command line now, and after its end all that it has printed and traced.
+  void ExpectNoSecretsOf(WorkerProcess& worker) const {
+    std::string said = ReadFile(fmt::format("/proc/{}/cmdline", worker.pid()));
+    EXPECT_THAT(said, HasSubstr("run"));
     for (const char* path : {"/", "/status", "/metrics", "/ready", "/live"}) {
       said += worker.Get(path).body;
     }
     EXPECT_THAT(said, HasSubstr("shown")) << "the settings are there";
     EXPECT_TRUE(worker.Stop(40s));
     said += worker.Log() + worker.Output();
+    for (const auto& request : collector_.requests()) {
+      EXPECT_EQ(request.headers.at("x-otel"), "s3cret-collector");
+      said += request.body;
+    }
     EXPECT_THAT(said, Not(HasSubstr(kSecret)));
     EXPECT_THAT(said, Not(HasSubstr(kEncoded)));
   }
 
   RedisServers nodes_;
+  const StubServer collector_{[](const StubServer::Request&) { return StubServer::Answer(); }};
 };
 
 TEST_F(Secrets, AreInNothingThatAWorkerSaysWhenServersRefuseThem) {
@@ -128,6 +135,7 @@ TEST_F(Secrets, AreInNothingThatAWorkerSaysWhenTheyAreUsed) {
   }
   EXPECT_THAT(worker.Log(), HasSubstr("handler_failed"));
   ExpectNoSecretsOf(worker);
+  EXPECT_FALSE(collector_.requests().empty());
   for (const TestRecord& letter : ReadTopic(Broker().bootstrap(), DeadTopic())) {
     for (const auto& [name, value] : letter.headers) {
       EXPECT_THAT(value.value_or(""), Not(HasSubstr(kSecret))) << name;

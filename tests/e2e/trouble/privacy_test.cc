@@ -35,9 +35,18 @@ class Privacy : public TroubleTest {
       EXPECT_THAT(line, no_card);
     }
   }
+  // Of all that was traced.
+  void ExpectNothingOfTheCardInSpans() {
+    std::string spans;
+    for (const auto& request : collector_.requests()) spans += request.body;
+    EXPECT_THAT(spans, HasSubstr("process "));
+    EXPECT_THAT(spans, Not(AnyOf(HasSubstr("4111-"), HasSubstr("411111111"))));
+  }
   static std::string ErrorOf(const TestRecord& letter) {
     return letter.Header("fencepost-error").value_or("");
   }
+
+  const StubServer collector_{[](const StubServer::Request&) { return StubServer::Answer(); }};
 };
 
 // Letters that no compression makes fewer of.
@@ -84,10 +93,12 @@ class RefusedRecord : public Privacy, public ::testing::WithParamInterface<Way> 
 
   PipelineText TextOf(const Way& way) {
     PipelineText text = Text(1);
-    text.more = DeadLetters() +
-                "retry: {attempts: 2, give_up_after: 0s, never: [422], "
-                "backoff: {initial: 10ms, max: 10ms}}\n" +
-                Filled(way.section);
+    text.more =
+        DeadLetters() +
+        fmt::format("observe: {{traces: {{endpoint: \"{}\", sample: 1}}}}\n", collector_.Url("")) +
+        "retry: {attempts: 2, give_up_after: 0s, never: [422], "
+        "backoff: {initial: 10ms, max: 10ms}}\n" +
+        Filled(way.section);
     if (way.program[0] != '\0') text.more += Program(way.program);
     if (way.record_id[0] != '\0') text.record_id = way.record_id;
     text.start_from += Filled(way.decode);
@@ -183,6 +194,7 @@ TEST_P(RefusedRecord, IsQuotedInItsDeadLetterAndNowhereElse) {
   ASSERT_TRUE(AllCommitted()) << worker.Log();
   ExpectNothingOfTheCard(worker);
   EXPECT_EQ(worker.Stop(), 0);
+  ExpectNothingOfTheCardInSpans();
   const auto letters = Letters();
   ASSERT_EQ(letters.size(), static_cast<std::size_t>(records));
   EXPECT_THAT(letters[0].value.value_or(""), AnyOf(HasSubstr(kCard), HasSubstr(kNumber)));
