@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "config/text/scalar.h"
+#include "consumer/aws/aws_credentials.h"
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/pipeline/read_topics.h"
@@ -220,10 +221,7 @@ std::string CheckBearer(std::string_view text) {
 }
 
 std::string CheckRegion(std::string_view text) {
-  const bool good = !text.empty() && All(text, [](char c) {
-    return IsLower(c) || (c >= '0' && c <= '9') || c == '-';
-  });
-  return good ? "" : "is not a region, such as eu-west-1";
+  return consumer::IsAwsRegion(text) ? "" : "is not a region, such as eu-west-1";
 }
 
 std::string CheckOpenPath(std::string_view text) {

@@ -41,10 +41,13 @@ bool IsWord(std::string_view text) {
 // Of a file that holds a token, perhaps with a line end.
 tl::expected<std::string, std::string> TokenIn(const AwsOutside& outside, const std::string& path) {
   auto text = outside.read_file(path);
-  if (!text) return tl::unexpected(fmt::format("{} {}", path, text.error()));
+  // A token in the place of its path is not shown.
+  const bool is_path = path.starts_with('/') && IsVisible(path);
+  const std::string_view shown = is_path ? std::string_view(path) : "the file";
+  if (!text) return tl::unexpected(fmt::format("{} {}", shown, text.error()));
   while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
   if (IsVisible(*text)) return text;
-  return tl::unexpected(fmt::format("{} {}", path, text->empty() ? "is empty" : "is no token"));
+  return tl::unexpected(fmt::format("{} {}", shown, text->empty() ? "is empty" : "is no token"));
 }
 
 // Asks again where nobody answered, or the service had a trouble of its own.
@@ -170,7 +173,7 @@ Found FromWebIdentity(const AwsOutside& outside, std::string_view region) {
   std::string url = Of(outside, "AWS_ENDPOINT_URL_STS");
   if (url.empty()) {
     const std::string own = Of(outside, "AWS_REGION");
-    const std::string_view near = own.empty() ? region : std::string_view(own);
+    const std::string_view near = IsAwsRegion(own) ? std::string_view(own) : region;
     url =
         fmt::format("https://sts.{}.amazonaws.com{}/", near, near.starts_with("cn-") ? ".cn" : "");
   }
@@ -225,6 +228,7 @@ Found FromContainer(const AwsOutside& outside) {
   const auto url = ContainerUrl(outside);
   if (!url) return failed(url.error());
   AwsRequest request{.url = *url, .headers = {"Accept: application/json"}};
+  request.near = url->starts_with("http://");
   std::string token = Of(outside, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
   const std::string file = Of(outside, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
   if (!file.empty()) {
@@ -277,6 +281,12 @@ Found FromInstance(const AwsOutside& outside) {
 }
 
 }  // namespace
+
+bool IsAwsRegion(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
 
 Found FindAwsCredentials(const AwsOutside& outside, std::string_view region) {
   const auto given = [&](const char* name) { return !Of(outside, name).empty(); };

@@ -24,6 +24,9 @@ struct AwsCredentials {
   std::optional<std::chrono::sys_seconds> expires;  // nullopt: never
 };
 
+// It becomes part of hosts' names: a-z, 0-9 and -.
+bool IsAwsRegion(std::string_view text);
+
 // Asks each place at most twice. Error: why there are none, in one line without a secret. `region`:
 // whose STS is asked, where AWS_REGION does not say it. Any thread; blocks as `outside` does.
 tl::expected<AwsCredentials, std::string> FindAwsCredentials(const AwsOutside& outside,

@@ -15,14 +15,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kMskPrefix = "aws_msk_iam=";
 // Of a token's life as librdkafka is told: it asks again after 80% of it.
 constexpr std::chrono::seconds kLeastLife{10};
 
-void OnTokenWanted(rd_kafka_t* client, const char* setting, void* /*opaque*/) {
+// `region`: sasl.oauthbearer.config.
+void OnTokenWanted(rd_kafka_t* client, const char* region, void* /*opaque*/) {
   using std::chrono::milliseconds;
   const auto now = std::chrono::system_clock::now();
-  const std::string_view region = std::string_view(setting).substr(kMskPrefix.size());
   const auto token =
       AskMskToken(AwsOutside::Process(), region, std::chrono::floor<std::chrono::seconds>(now));
   if (!token) {
@@ -47,11 +46,8 @@ void OnTokenWanted(rd_kafka_t* client, const char* setting, void* /*opaque*/) {
 
 }  // namespace
 
-std::string MskSetting(const std::string& region) { return std::string(kMskPrefix) + region; }
-
-bool IsMskSetting(const std::string& value) { return value.starts_with(kMskPrefix); }
-
-void LoginByMsk(rd_kafka_conf_t* conf) {
+void LoginByMsk(rd_kafka_conf_t* conf, const std::string& region) {
+  rd_kafka_conf_set(conf, "sasl.oauthbearer.config", region.c_str(), nullptr, 0);
   rd_kafka_conf_set_oauthbearer_token_refresh_cb(conf, &OnTokenWanted);
   rd_kafka_conf_enable_sasl_queue(conf, 1);
 }

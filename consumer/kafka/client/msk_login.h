@@ -14,12 +14,10 @@
 
 namespace fencepost::consumer {
 
-// What stands for it among settings, of which no other login has this one.
-inline constexpr const char* kMskSetting = "sasl.oauthbearer.config";
-std::string MskSetting(const std::string& region);
-bool IsMskSetting(const std::string& value);
+// What stands for it among settings: the region. It is none of librdkafka's.
+inline constexpr const char* kMskSetting = "fencepost.msk.region";
 
-void LoginByMsk(rd_kafka_conf_t* conf);  // before the client is made
+void LoginByMsk(rd_kafka_conf_t* conf, const std::string& region);  // before the client is made
 // After it; nothing where it logs in otherwise.
 tl::expected<void, Error> AskForMskTokens(rd_kafka_t* client);
 

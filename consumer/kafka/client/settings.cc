@@ -122,7 +122,7 @@ constexpr RefusedSetting kRefused[] = {
     {"sasl.mechanisms", "write it as kafka.sasl.mechanism", "kafka.sasl"},
     {"sasl.username", "write it as kafka.sasl.username", "kafka.sasl"},
     {"sasl.password", "write it as kafka.sasl.password", "kafka.sasl"},
-    {"sasl.oauthbearer.method", "it follows from kafka.sasl.oauth", "kafka.sasl.oauth"},
+    {"sasl.oauthbearer.method", "it follows from kafka.sasl", "kafka.sasl"},
     {"sasl.oauthbearer.token.endpoint.url", "write it as kafka.sasl.oauth.token_url",
      "kafka.sasl.oauth"},
     {"sasl.oauthbearer.client.id", "write it as kafka.sasl.oauth.client_id", "kafka.sasl.oauth"},
@@ -131,6 +131,7 @@ constexpr RefusedSetting kRefused[] = {
     {"sasl.oauthbearer.scope", "write it as kafka.sasl.oauth.scope", "kafka.sasl.oauth"},
     {"sasl.oauthbearer.extensions", "write it as kafka.sasl.oauth.extensions", "kafka.sasl.oauth"},
     {"sasl.oauthbearer.config", "it follows from kafka.sasl", "kafka.sasl"},
+    {"enable.sasl.oauthbearer.unsecure.jwt", "kafka.sasl logs in by real tokens", "kafka.sasl"},
 };
 
 }  // namespace
@@ -150,7 +151,7 @@ KafkaSettings ConnectionSettings(const KafkaOptions& options) {
   SetUnlessEmpty(settings, "ssl.key.location", options.tls_key);
   if (options.sasl_mechanism == "AWS_MSK_IAM") {
     settings["sasl.mechanism"] = "OAUTHBEARER";
-    settings[kMskSetting] = MskSetting(options.sasl_region);
+    settings[kMskSetting] = options.sasl_region;
   } else {
     SetUnlessEmpty(settings, "sasl.mechanism", options.sasl_mechanism);
   }
@@ -281,13 +282,15 @@ std::vector<std::string> SettingNames() {
 tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings) {
   rdkafka::Conf conf(rd_kafka_conf_new());
   for (const auto& [name, value] : settings) {
+    if (name == kMskSetting) {
+      LoginByMsk(conf.get(), value);
+      continue;
+    }
     auto problem = TakeSetting(conf.get(), name, value);
     if (!problem) continue;
     return tl::unexpected(Error{"bad_config", std::move(problem->text), "kafka",
                                 "see librdkafka's CONFIGURATION.md for names and values"});
   }
-  const auto login = settings.find(kMskSetting);
-  if (login != settings.end() && IsMskSetting(login->second)) LoginByMsk(conf.get());
   rd_kafka_conf_set_socket_cb(conf.get(), OpenSocket);
   return conf;
 }

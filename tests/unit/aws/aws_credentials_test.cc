@@ -132,6 +132,9 @@ TEST(AwsCredentials, ByWebIdentityTakeTheNamesThatAreGiven) {
   IsGood(apart.Find());
   EXPECT_EQ(apart.asked.front().url, "https://sts.cn-north-1.amazonaws.com.cn/")
       << "where the pod is";
+  apart.variables["AWS_REGION"] = "evil.example/";
+  IsGood(apart.Find());
+  EXPECT_EQ(apart.asked.front().url, "https://sts.eu-west-1.amazonaws.com/");
   EXPECT_THAT(place.asked.front().body, HasSubstr("&RoleSessionName=w%401&"));
 }
 
@@ -161,7 +164,7 @@ TEST(AwsCredentials, OfAContainerComeFromItsEndpoint) {
     IsGood(place.Find());
     ASSERT_EQ(place.asked.size(), 1U);
     EXPECT_EQ(place.asked.front().url, row.url);
-    EXPECT_TRUE(place.asked.front().near);
+    EXPECT_EQ(place.asked.front().near, row.url.starts_with("http://"));
     std::vector<std::string> headers{"Accept: application/json"};
     if (!row.authorization.empty()) headers.push_back("Authorization: " + row.authorization);
     EXPECT_EQ(place.asked.front().headers, headers);
@@ -224,6 +227,10 @@ std::vector<Bad> BadRows() {
        {{"AWS_WEB_IDENTITY_TOKEN_FILE", "/none"}, {"AWS_ROLE_ARN", "a"}},
        {},
        sts + "/none cannot be opened"},
+      {"TokenInThePlaceOfItsFile",
+       {{"AWS_WEB_IDENTITY_TOKEN_FILE", "s3cret.jwt"}, {"AWS_ROLE_ARN", "a"}},
+       {},
+       sts + "the file cannot be opened"},
       {"EmptyFile", kWebIdentity, {}, sts + "/token is empty", "\n"},
       {"NoTokenInFile", kWebIdentity, {}, sts + "/token is no token", "a b"},
       {"StsRefuses",

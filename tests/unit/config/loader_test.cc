@@ -80,7 +80,7 @@ TEST(Load, ReadsTheProtocolsOfBrokersAsWhatTheySay) {
   EXPECT_TRUE(tls("[a:1]", "\n  tls: {}"));
 }
 
-TEST(Load, FindsTheRegionOfMskInTheFileThenTheEnvironmentThenTheBrokersNames) {
+TEST(Load, FindsTheRegionOfMskInTheFileThenTheBrokersNamesThenTheEnvironment) {
   using Variables = std::map<std::string, std::string>;
   const auto region = [](const std::string& given, const Variables& variables,
                          const std::string& broker) {

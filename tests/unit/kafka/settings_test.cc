@@ -1,3 +1,4 @@
+#include "consumer/kafka/client/msk_login.h"
 #include "consumer/kafka/client/settings.h"
 
 #include <array>
@@ -120,7 +121,7 @@ TEST(KafkaSettings, AskAmazonForTokensOfARegion) {
   const KafkaSettings settings = ConnectionSettings(options);
   EXPECT_EQ(settings.at("security.protocol"), "sasl_ssl");
   EXPECT_EQ(settings.at("sasl.mechanism"), "OAUTHBEARER");
-  EXPECT_EQ(settings.at("sasl.oauthbearer.config"), "aws_msk_iam=eu-west-1");
+  EXPECT_EQ(settings.at(kMskSetting), "eu-west-1");
   EXPECT_FALSE(settings.contains("sasl.oauthbearer.method"));
   EXPECT_TRUE(MakeConf(settings));
 }

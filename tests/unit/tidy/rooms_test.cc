@@ -181,7 +181,7 @@ const std::vector<Room>& Rooms() {
       Room{"config/text", {"locking/base"}, 680},
       Room{"config/schema",
            {"locking/base", "locking/redis", "consumer/pipeline", "config/text",
-            "consumer/outputs/ledger"},
+            "consumer/outputs/ledger", "consumer/aws"},
            2430},
       Room{"config/read",
            {"consumer/json", "locking/base", "consumer/record", "consumer/pipeline", "config/text",
