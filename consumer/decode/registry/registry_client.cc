@@ -64,16 +64,17 @@ RegistryClient::RegistryClient(RegistryOptions options)
 }
 
 std::size_t RegistryClient::OnBody(char* data, std::size_t size, std::size_t count, void* to) {
-  auto& body = *static_cast<std::string*>(to);
-  if (body.size() + size * count > kMaxAnswer) return 0;  // ends the transfer
-  body.append(data, size * count);
+  auto& self = *static_cast<RegistryClient*>(to);
+  if (size * count > self.left_) return 0;  // ends the transfer
+  self.left_ -= size * count;
+  self.body_.append(data, size * count);
   return size * count;
 }
 
 RegistryClient::Answer RegistryClient::Ask(const std::string& path, const std::string* post) {
   CURL* const easy = easy_.get();
   const std::string url = options_.url + path;
-  std::string body;
+  body_.clear();
   std::array<char, CURL_ERROR_SIZE> words{};
   curl_easy_reset(easy);  // connections stay
   Set(easy, CURLOPT_URL, url.c_str());
@@ -85,7 +86,7 @@ RegistryClient::Answer RegistryClient::Ask(const std::string& path, const std::s
   Set(easy, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
   Set(easy, CURLOPT_ERRORBUFFER, words.data());
   Set(easy, CURLOPT_WRITEFUNCTION, &RegistryClient::OnBody);
-  Set(easy, CURLOPT_WRITEDATA, static_cast<void*>(&body));
+  Set(easy, CURLOPT_WRITEDATA, static_cast<void*>(this));
   Set(easy, CURLOPT_NOPROGRESS, 0L);
   Set(easy, CURLOPT_XFERINFODATA, static_cast<void*>(this));
   Set(
@@ -115,7 +116,7 @@ RegistryClient::Answer RegistryClient::Ask(const std::string& path, const std::s
   }
   long status = 0;
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-  Json answer = Json::parse(body, nullptr, false);
+  Json answer = Json::parse(body_, nullptr, false);
   if (status == 200 && !answer.is_object()) return Unreliable(path, kNoRegistry);
   if (status == 200) return answer;
   const bool unknown = status == 404 && SaysUnknown(answer);
@@ -155,6 +156,7 @@ tl::expected<std::string, RegistryFailure> RegistryClient::Take(const Json& answ
 }
 
 tl::expected<RegisteredSchema, RegistryFailure> RegistryClient::Whole(const std::string& path) {
+  left_ = kMaxAnswer;
   const auto answer = Ask(path, nullptr);
   if (!answer) return tl::unexpected(answer.error());
   RegisteredSchema found{.id = IdIn(*answer).value_or(0), .schema = {}};
@@ -197,6 +199,7 @@ tl::expected<std::uint32_t, RegistryFailure> RegistryClient::IdOf(const std::str
   Json question = {{"schema", schema.text}};
   if (schema.kind != SchemaKind::kAvro) question["schemaType"] = NameOf(schema.kind);
   const std::string post = question.dump(-1, ' ', false, Json::error_handler_t::replace);
+  left_ = kMaxAnswer;
   const auto answer = Ask(path, &post);
   if (!answer) return tl::unexpected(answer.error());
   const auto id = IdIn(*answer);

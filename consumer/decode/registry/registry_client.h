@@ -61,6 +61,8 @@ class RegistryClient {
 
   RegistryOptions options_;
   curl::Easy easy_;
+  std::string body_;      // of the answer
+  std::size_t left_ = 0;  // bytes that answers may have yet, for one schema
   std::atomic<bool> cancelled_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "consumer/decode/registry/registry_client.h"
 #include "consumer/decode/registry/registry_decoder.h"
 #include "consumer/decode/registry/schema_cache.h"
 #include "tests/support/certificates.h"
@@ -103,6 +104,21 @@ TEST_F(Registry, GivesASchemaOnceWithWhatItRefersToAndThatBeforeIt) {
                                    "GET /base/subjects/x%2Fb/versions/2 HTTP/1.1",
                                    "GET /base/subjects/c/versions/1 HTTP/1.1"));
   EXPECT_EQ(server_.requests()[0].headers.at("authorization"), "Basic cmVhZGVyOmh1bnRlcjI=");
+}
+
+TEST_F(Registry, GivesASchemaOfSixteenMebibytesAtMostWithAllThatItRefersTo) {
+  const std::string padding(std::size_t{9} << 20, ' ');
+  Answers(
+      "/base/schemas/ids/7",
+      {{.body = R"({"schema":"\"int\"","references":[{"name":"B","subject":"b","version":1}]})" +
+                padding}});
+  Answers("/base/subjects/b/versions/1", {{.body = padding + R"({"schema":"\"int\""})"}});
+  RegistryClient client(Options());
+  const auto both = client.Fetch(7);
+  ASSERT_FALSE(both);
+  EXPECT_THAT(both.error().text, ::testing::HasSubstr("/subjects/b/versions/1: "));
+  Answers("/base/subjects/b/versions/1", {{.body = R"({"schema":"\"int\""})"}});
+  EXPECT_TRUE(client.Fetch(7)) << "each schema has as much";
 }
 
 TEST_F(Registry, ThatIsAwayOrRefusesUsOrIsNoneIsAskedAgainUntilItAnswers) {
