@@ -57,6 +57,7 @@ void AddCommands(CLI::App& app, Run& run, const std::vector<std::string>& comman
   AddDlq(app, run);
   AddForget(app, run);
   AddHealth(app, run);
+  AddTop(app, run);
   AddVersion(app, run);
   AddCompletion(app, run);
 }

@@ -43,6 +43,7 @@ void AddExplain(CLI::App& app, Run& run);
 void AddDlq(CLI::App& app, Run& run);
 void AddForget(CLI::App& app, Run& run);
 void AddTables(CLI::App& app, Run& run);
+void AddTop(CLI::App& app, Run& run);
 void AddHealth(CLI::App& app, Run& run);
 void AddCompletion(CLI::App& app, Run& run);
 // All of them, `schema` and `version` (commands.cc).

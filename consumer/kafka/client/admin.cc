@@ -204,13 +204,40 @@ tl::expected<void, Error> KafkaAdmin::DeleteRecords(const std::vector<Before>& r
   return {};
 }
 
-tl::expected<std::string, Error> KafkaAdmin::GroupProtocol(const std::string& group, Millis limit) {
+namespace {
+
+using Groups = rdkafka::Holder<const rd_kafka_group_list, &rd_kafka_group_list_destroy>;
+
+// Of one group; empty: there is none.
+tl::expected<Groups, Error> AskGroup(rd_kafka_t* handle, const std::string& group, Millis limit) {
   const rd_kafka_group_list* raw = nullptr;
-  const auto error = rd_kafka_list_groups(handle_.get(), group.c_str(), &raw, Ms(limit));
+  const auto error = rd_kafka_list_groups(handle, group.c_str(), &raw, Ms(limit));
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(group, rd_kafka_err2str(error));
-  const rdkafka::Holder<const rd_kafka_group_list, &rd_kafka_group_list_destroy> list(raw);
-  if (list->group_cnt != 1 || list->groups[0].protocol == nullptr) return "";
-  return list->groups[0].protocol;
+  Groups list(raw);
+  if (list->group_cnt != 1) list.reset();
+  return list;
+}
+
+}  // namespace
+
+tl::expected<std::string, Error> KafkaAdmin::GroupProtocol(const std::string& group, Millis limit) {
+  return AskGroup(handle_.get(), group, limit).map([](const Groups& list) -> std::string {
+    return list && list->groups[0].protocol != nullptr ? list->groups[0].protocol : "";
+  });
+}
+
+tl::expected<std::vector<KafkaAdmin::Member>, Error> KafkaAdmin::Members(const std::string& group,
+                                                                         Millis limit) {
+  return AskGroup(handle_.get(), group, limit).map([](const Groups& list) {
+    std::vector<Member> members;
+    for (int i = 0; list && i < list->groups[0].member_cnt; ++i) {
+      const rd_kafka_group_member_info& one = list->groups[0].members[i];
+      const std::string host(one.client_host == nullptr ? "" : one.client_host);
+      members.push_back({.client = one.client_id == nullptr ? "" : one.client_id,
+                         .host = host.starts_with('/') ? host.substr(1) : host});
+    }
+    return members;
+  });
 }
 
 tl::expected<TopicRules, Error> KafkaAdmin::RulesOf(const std::string& topic, Millis limit) {

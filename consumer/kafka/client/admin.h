@@ -75,6 +75,13 @@ class KafkaAdmin {
   // How the members of the group share its partitions, such as "range" or "cooperative-sticky";
   // empty: it has none, or is rebalancing. Error: "kafka_admin". A mock cluster may not know this.
   tl::expected<std::string, Error> GroupProtocol(const std::string& group, Millis limit);
+  // As its coordinator knows them; of a group that rebalances some may be missing. Error:
+  // "kafka_admin". A mock cluster may not know this.
+  struct Member {
+    std::string client;  // client.id: the worker's name
+    std::string host;    // where its connection comes from
+  };
+  tl::expected<std::vector<Member>, Error> Members(const std::string& group, Millis limit);
   // What the topic's settings in force do. Error: "kafka_admin", also where the right to describe
   // settings is missing.
   tl::expected<TopicRules, Error> RulesOf(const std::string& topic, Millis limit);

@@ -285,7 +285,7 @@ TEST(Loader, ReadsWhoMayAskThePort) {
   auth: {bearer: "${SECRET}", basic: {username: ops, password: "${SECRET}"}, open: [live, ready]}
 )";
   const LoadResult loaded = LoadText(text, "p.yaml", FakeEnvironment());
-  ASSERT_TRUE(loaded.options) << ToText(loaded.findings);
+  ASSERT_TRUE(loaded.options);
   const consumer::ObserveOptions& port = loaded.options->observe;
   EXPECT_EQ(port.tls, (consumer::PortTls{"a.crt", "a.key", "ca.crt"}));
   EXPECT_EQ(port.auth, (consumer::PortAuth{"hunter2", "ops", "hunter2", {"live", "ready"}}));
