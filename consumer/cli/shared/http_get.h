@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <tl/expected.hpp>
 
@@ -35,8 +36,9 @@ inline std::string ReachedAt(const std::string& address) {
 inline std::string FirstCertificate(const std::string& file) {
   std::ifstream stream(file);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  const std::string end = "-----END CERTIFICATE-----";
-  const std::size_t from = text.find("-----BEGIN CERTIFICATE-----");
+  constexpr std::string_view begin = "-----BEGIN CERTIFICATE-----",
+                             end = "-----END CERTIFICATE-----";
+  const std::size_t from = text.find(begin);
   const std::size_t to = text.find(end, from);
   return to == std::string::npos ? "" : text.substr(from, to + end.size() - from) + "\n";
 }

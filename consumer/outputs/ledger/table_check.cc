@@ -440,7 +440,8 @@ Checked LearnTables(Catalogue& catalogue, const EffectShapes& effects, const Led
   Tables tables(catalogue, asked, terms);
   Checked fine;
   for (const EffectShape& effect : effects) {
-    if (fine) fine = tables.Effect(effect);
+    if (!fine && fine.error().error.code != "output_schema") break;
+    if (auto one = tables.Effect(effect); fine && !one) fine = one;
   }
   if (auto all = tables.NoneIsMissing(); !all) return all;
   return fine ? tables.Ledger() : fine;
