@@ -135,6 +135,14 @@ void Set(Node& root, std::string_view setting, int source, Findings& findings) {
   }
   const std::string_view path = setting.substr(0, equals);
   const std::string_view text = setting.substr(equals + 1);
+  for (std::size_t end = path.find('.'); end != path.npos; end = path.find('.', end + 1)) {
+    const Key* key = FindKey(path.substr(0, end));
+    if (key == nullptr || (key->type != Type::kSections && key->type != Type::kRows)) continue;
+    return findings.Error(at, "unknown-key",
+                          "{} is a list: what is within it has no path of its own; set all of "
+                          "it, as in --set '{}=[{{{}: …}}]'",
+                          key->path, key->path, path.substr(end + 1));
+  }
   Node* map = &root;
   for (std::size_t begin = 0, end = 0;; begin = end + 1) {
     end = std::min(path.find('.', begin), path.size());
@@ -143,12 +151,6 @@ void Set(Node& root, std::string_view setting, int source, Findings& findings) {
       return Put(*map, path.substr(begin, end - begin), ValueOf(key, text, at, findings), findings);
     }
     const bool names = key->type == Type::kTextMap || key->type == Type::kSelectorMap;
-    if (key->type == Type::kSections || key->type == Type::kRows) {
-      return findings.Error(at, "unknown-key",
-                            "{} is a list: what is within it has no path of its own; set all of "
-                            "it, as in --set '{}=[{{{}: …}}]'",
-                            key->path, key->path, path.substr(end + 1));
-    }
     if (KindFor(key->type) != Node::Kind::kMap && !key->or_section) {
       return findings.Error(at, "unknown-key", "there is no key {}: {} has none within it", path,
                             key->path);

@@ -43,7 +43,7 @@ TEST(Fleet, HasALineAWorkerTheTotalsAndWhatNobodyHas) {
                   "WORKER    STATE  LAG     OLDEST  REC/S  CONTENDED  LOST  DEAD  PARTITIONS",
                   "worker-1  ready    7  2 min 5 s      3          3     1     2  0-1",
                   "worker-2  ready    7          -      3          3     1     2  3",
-                  "all                14  2 min 5 s      5          6     2     4  0-1,3",
+                  "all               14  2 min 5 s      5          6     2     4  0-1,3",
                   "no worker that answered has orders 2,4"));
 }
 

@@ -16,7 +16,7 @@ TEST(MysqlErrors, OfASignalAreShownWithoutItsText) {
       {1644, "45000", WriteFailure::kRefused},     {1644, "23000", WriteFailure::kRefused},
       {1644, "55000", WriteFailure::kUnavailable}, {1644, "08001", WriteFailure::kUnavailable},
       {1643, "02000", WriteFailure::kRefused},     {1205, "45000", WriteFailure::kLocked},
-      {1206, "HY000", WriteFailure::kLocked},      {1030, "45000", WriteFailure::kUnavailable}};
+      {1206, "45000", WriteFailure::kLocked},      {1030, "45000", WriteFailure::kUnavailable}};
   for (const auto& signal : signals) {
     const MysqlFailure failure{.kind = MysqlFailure::Kind::kServer,
                                .code = signal.code,
