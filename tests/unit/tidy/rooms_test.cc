@@ -186,7 +186,7 @@ const std::vector<Room>& Rooms() {
       Room{"config/read",
            {"consumer/json", "locking/base", "consumer/record", "consumer/pipeline", "config/text",
             "config/schema", "consumer/outputs/ledger"},
-           1700},
+           1710},
       Room{"config/lint",
            {"locking/core", "locking/redis", "consumer/pipeline", "consumer/kafka/client",
             "consumer/outputs/postgres", "config/text", "config/read", "config/schema",
