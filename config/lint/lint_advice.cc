@@ -151,6 +151,13 @@ void AdviseTls(const Values& values, Findings& findings) {
                      "system's CAs",
                      section);
   }
+  for (const auto& [section, cluster] : clusters) {
+    if (!IsPlain(cluster.oauth.token_url)) continue;
+    findings.Warning(values.ValuePlace(fmt::format("{}.sasl.oauth.token_url", section)), kRule,
+                     "{}.sasl.oauth.token_url without TLS: the client's secret crosses the network "
+                     "as it is; write https://",
+                     section);
+  }
   const auto* const http = std::get_if<consumer::HttpHandlerOptions>(&o.handler.kind);
   if (http != nullptr && values.Given("handler.http.auth") && IsPlain(http->url)) {
     findings.Warning(values.KeyPlace("handler.http.auth"), kRule,

@@ -44,12 +44,6 @@ void LintLogin(const Values& values, const std::string& section,
               ", and neither a broker's name, AWS_REGION nor AWS_DEFAULT_REGION says it");
     }
   }
-  if (token && !consumer::KafkaClientHas("oidc")) {
-    findings.Error(values.ValuePlace(how), "sasl",
-                   "{}: OAUTHBEARER needs a librdkafka that was built with OIDC, "
-                   "as Debian 13's is; this program has {} without it",
-                   how, consumer::KafkaClientVersion());
-  }
 }
 
 // A consumer that has a pattern is not told of internal topics at all, and finds new topics as

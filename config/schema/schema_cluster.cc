@@ -59,7 +59,7 @@ std::vector<Key> ClusterKeys(const std::string& path, std::string_view brokers, 
           .check = CheckRegion}),
       oauth("",
             "OAUTHBEARER: tokens come from an OIDC provider by the client credentials grant and "
-            "are renewed before they expire. Needs a librdkafka built with OIDC (Debian 13)."),
+            "are renewed before they expire."),
       oauth("token_url", &OauthOptions::token_url,
             "The provider's token endpoint. Its certificate is checked against the system's.",
             {.check = CheckHttpUrl, .required = true}),

@@ -118,4 +118,31 @@ std::optional<HandlerFailure> OauthClient::OnEnded(CURLcode code) {
   return HandlerFailure{.error_class = "connection", .text = text, .shown = text, .reached = false};
 }
 
+tl::expected<FreshToken, std::string> AskForToken(const HttpHandlerOptions& options,
+                                                  const std::string& user_agent, Millis limit) {
+  const curl::Multi multi(curl_multi_init());
+  FENCEPOST_CHECK(multi != nullptr, "curl_multi_init");
+  auto client = OauthClient::Make(options, user_agent, multi.get());
+  if (!client) return tl::unexpected(client.error().what);
+  (void)(*client)->Token(limit);
+  for (int running = 1;;) {
+    curl::Checked(curl_multi_perform(multi.get(), &running));
+    if (running == 0) break;
+    curl::Checked(curl_multi_poll(multi.get(), nullptr, 0, 1000, nullptr));
+  }
+  int left = 0;
+  const CURLMsg* ended = curl_multi_info_read(multi.get(), &left);
+  FENCEPOST_CHECK(ended != nullptr, "curl_multi_info_read");
+  if (const auto failure = (*client)->OnEnded(ended->data.result)) {
+    return tl::unexpected(failure->shown);
+  }
+  const auto now = Clock::now();
+  const OauthToken& token = (*client)->token();
+  FreshToken fresh{.text = *token.Current(now), .life = {}};
+  if (token.expires() != OauthToken::Time::max()) {
+    fresh.life = std::chrono::floor<std::chrono::seconds>(token.expires() - now);
+  }
+  return fresh;
+}
+
 }  // namespace fencepost::consumer

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,6 +16,15 @@
 #include "consumer/handlers/runner.h"
 
 namespace fencepost::consumer {
+
+// A token at once, for who has no multi handle: blocks for `limit` at most. Of `options` it takes
+// auth.oauth and tls_ca. Error: why there is none, without a secret. Any thread.
+struct FreshToken {
+  std::string text;
+  std::optional<std::chrono::seconds> life;  // nullopt: the provider does not say it
+};
+tl::expected<FreshToken, std::string> AskForToken(const HttpHandlerOptions& options,
+                                                  const std::string& user_agent, Millis limit);
 
 class OauthClient {
  public:
@@ -31,6 +41,7 @@ class OauthClient {
   // `timeout`.
   const std::string* Token(Millis timeout);
   [[nodiscard]] std::uint64_t number() const { return token_.number(); }
+  [[nodiscard]] const OauthToken& token() const { return token_; }
   void OnRefused(std::uint64_t number) { token_.OnRefused(number); }
 
   [[nodiscard]] bool Owns(const CURL* easy) const { return easy == easy_.get(); }

@@ -28,6 +28,7 @@ class OauthToken {
   [[nodiscard]] const std::string* Current(Time now) const;
   // Grows with each token; 0: there was none yet.
   [[nodiscard]] std::uint64_t number() const { return number_; }
+  [[nodiscard]] Time expires() const { return expires_; }  // max(): it was not said
   // It is to be asked for now: not while it is, and after a failure not at once where the former
   // one can still be used.
   [[nodiscard]] bool Due(Time now) const;

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "consumer/kafka/client/msk_login.h"
+#include "consumer/kafka/client/token_login.h"
 #include "consumer/pipeline/read_topics.h"
 
 namespace fencepost::consumer {
@@ -158,12 +158,11 @@ KafkaSettings ConnectionSettings(const KafkaOptions& options) {
   SetUnlessEmpty(settings, "sasl.username", options.sasl_username);
   SetUnlessEmpty(settings, "sasl.password", options.sasl_password);
   if (!options.oauth.token_url.empty()) {
-    settings["sasl.oauthbearer.method"] = "oidc";
-    settings["sasl.oauthbearer.token.endpoint.url"] = options.oauth.token_url;
-    settings["sasl.oauthbearer.client.id"] = options.oauth.client_id;
-    settings["sasl.oauthbearer.client.secret"] = options.oauth.client_secret;
-    SetUnlessEmpty(settings, "sasl.oauthbearer.scope", options.oauth.scope);
-    SetUnlessEmpty(settings, "sasl.oauthbearer.extensions", options.oauth.extensions);
+    settings[kTokenUrl] = options.oauth.token_url;
+    settings[kClientId] = options.oauth.client_id;
+    settings[kClientSecret] = options.oauth.client_secret;
+    settings[kScope] = options.oauth.scope;
+    settings[kExtensions] = options.oauth.extensions;
   }
   for (const auto& [name, value] : options.librdkafka) {
     if (IsConnectionSetting(name)) settings[name] = value;
@@ -282,15 +281,13 @@ std::vector<std::string> SettingNames() {
 tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings) {
   rdkafka::Conf conf(rd_kafka_conf_new());
   for (const auto& [name, value] : settings) {
-    if (name == kMskSetting) {
-      LoginByMsk(conf.get(), value);
-      continue;
-    }
+    if (name.starts_with(kTokenSettings)) continue;
     auto problem = TakeSetting(conf.get(), name, value);
     if (!problem) continue;
     return tl::unexpected(Error{"bad_config", std::move(problem->text), "kafka",
                                 "see librdkafka's CONFIGURATION.md for names and values"});
   }
+  LoginByToken(conf.get(), settings);
   rd_kafka_conf_set_socket_cb(conf.get(), OpenSocket);
   return conf;
 }
@@ -303,18 +300,8 @@ tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::C
   rdkafka::Handle handle(rd_kafka_new(type, conf.get(), why, sizeof(why)));
   if (!handle) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
   (void)conf.release();
-  if (auto asks = AskForMskTokens(handle.get()); !asks) return tl::unexpected(asks.error());
+  if (auto asks = AskForTokens(handle.get()); !asks) return tl::unexpected(asks.error());
   return handle;
-}
-
-bool KafkaClientHas(std::string_view feature) {
-  const rdkafka::Conf conf(rd_kafka_conf_new());
-  std::array<char, 1024> text{};
-  std::size_t size = text.size();
-  if (rd_kafka_conf_get(conf.get(), "builtin.features", text.data(), &size) != RD_KAFKA_CONF_OK) {
-    return false;
-  }
-  return fmt::format(",{},", text.data()).find(fmt::format(",{},", feature)) != std::string::npos;
 }
 
 std::string KafkaClientVersion() { return rd_kafka_version_str(); }

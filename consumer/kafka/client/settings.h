@@ -53,9 +53,6 @@ std::vector<std::string> SettingNames();
 // Error: code "bad_config", where the setting's name. Values are never printed (passwords).
 tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings);
 
-// Whether librdkafka was built with it: one of its builtin.features, "oidc" for one.
-bool KafkaClientHas(std::string_view feature);
-
 // Of librdkafka, at run time: "2.0.2".
 std::string KafkaClientVersion();
 

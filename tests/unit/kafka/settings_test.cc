@@ -1,10 +1,11 @@
-#include "consumer/kafka/client/msk_login.h"
 #include "consumer/kafka/client/settings.h"
 
 #include <array>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "consumer/kafka/client/token_login.h"
 #include "consumer/kafka/source/kafka_health.h"
 
 namespace fencepost::consumer {
@@ -103,13 +104,23 @@ TEST(KafkaSettings, AskForTokensWhereAProviderIsGiven) {
                    .scope = "kafka",
                    .extensions = ""};
   const KafkaSettings settings = ConnectionSettings(options);
-  EXPECT_EQ(settings.at("sasl.oauthbearer.method"), "oidc");
-  EXPECT_EQ(settings.at("sasl.oauthbearer.token.endpoint.url"), "https://id/token");
-  EXPECT_EQ(settings.at("sasl.oauthbearer.client.id"), "billing");
-  EXPECT_EQ(settings.at("sasl.oauthbearer.client.secret"), "s3cret");
-  EXPECT_EQ(settings.at("sasl.oauthbearer.scope"), "kafka");
-  EXPECT_FALSE(settings.contains("sasl.oauthbearer.extensions"));
-  EXPECT_EQ(MakeConf(settings).has_value(), KafkaClientHas("oidc"));
+  EXPECT_FALSE(settings.contains("sasl.oauthbearer.method"));
+  EXPECT_EQ(settings.at(kTokenUrl), "https://id/token");
+  EXPECT_EQ(settings.at(kClientSecret), "s3cret");
+  const auto login = [](const KafkaSettings& of) {
+    const auto conf = MakeConf(of);
+    std::array<char, 100> text{};
+    std::size_t size = text.size();
+    if (conf) rd_kafka_conf_get(conf->get(), "sasl.oauthbearer.config", text.data(), &size);
+    return std::string(text.data());
+  };
+  const std::string number = login(settings);
+  EXPECT_THAT(number, ::testing::MatchesRegex("[0-9]+")) << "no secret, which debug logs show";
+  EXPECT_EQ(login(settings), number);
+  options.oauth.client_id = "shop";
+  EXPECT_NE(login(ConnectionSettings(options)), number);
+  EXPECT_THAT(ExtensionsIn("logicalCluster=lkc-1,none,a=b=c"),
+              ::testing::ElementsAre("logicalCluster", "lkc-1", "a", "b=c"));
 }
 
 TEST(KafkaSettings, AskAmazonForTokensOfARegion) {
