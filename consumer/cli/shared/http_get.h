@@ -54,14 +54,18 @@ inline tl::expected<HttpReply, std::string> AskPort(const consumer::ObserveOptio
   const auto set = [&](CURLoption option, const std::string& text) {
     if (!text.empty()) curl_easy_setopt(curl.get(), option, text.c_str());
   };
-  const auto collect = +[](char* data, std::size_t size, std::size_t count, void* text) {
-    static_cast<std::string*>(text)->append(data, size * count);
+  const auto collect = +[](char* data, std::size_t size, std::size_t count, void* to) {
+    auto& text = *static_cast<std::string*>(to);
+    if (text.size() + size * count > (std::size_t{16} << 20)) return std::size_t{0};  // ends it
+    text.append(data, size * count);
     return size * count;
   };
   HttpReply reply;
   set(CURLOPT_URL, url);
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(limit.count()));
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_QUICK_EXIT, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, collect);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &reply.body);

@@ -31,20 +31,28 @@ std::string Cut(std::string text, std::size_t width) {
 std::string SecondsText(const std::optional<double>& seconds) {
   if (!seconds) return "-";
   const std::chrono::duration<double> span(*seconds);
+  if (*seconds < 1) return SpanText(std::chrono::round<std::chrono::milliseconds>(span));
   return SpanText(std::chrono::round<std::chrono::seconds>(span));
 }
 
+// Whoever answers may say anything: sums of these are numbers yet.
+double Within(double number, double most) { return number > 0 ? std::min(number, most) : 0; }
+std::int64_t Count(const json& number) {
+  return static_cast<std::int64_t>(Within(number.get<double>(), 1e15));
+}
+
 void Take(const json& pipeline, FleetRow& row) {
-  row.lag = pipeline.at("lag").is_null() ? 0 : pipeline.at("lag").get<std::int64_t>();
+  row.lag = Count(pipeline.at("lag"));
   row.rate = pipeline.at("records_per_second").get<double>();
   const json& counts = pipeline.at("counts");
-  row.contended = counts.at("lock_contended").get<std::uint64_t>();
-  row.lost = counts.at("lock_losses").get<std::uint64_t>();
-  row.letters = counts.at("dead_lettered").get<std::uint64_t>();
+  row.contended = Count(counts.at("lock_contended"));
+  row.lost = Count(counts.at("lock_losses"));
+  row.letters = Count(counts.at("dead_lettered"));
   for (const json& part : pipeline.at("partitions")) {
-    row.partitions[part.at("topic").get<std::string>()].insert(part.at("partition").get<int>());
+    row.partitions[part.at("topic").get<std::string>()].insert(
+        static_cast<std::int32_t>(Count(part.at("partition"))));
     if (const auto age = part.find("oldest_age_seconds"); age != part.end()) {
-      row.oldest = std::max(row.oldest.value_or(0), age->get<double>());
+      row.oldest = std::max(row.oldest.value_or(0), Within(age->get<double>(), 1e10));
     }
   }
   if (!pipeline.at("ready").get<bool>()) row.trouble = pipeline.at("reason").get<std::string>();
@@ -145,7 +153,11 @@ FleetRow RowOf(const FleetAnswer& answer, const std::string& pipeline) {
   try {
     const json status = json::parse(*answer.status);
     row.worker = status.at("worker").get<std::string>();
-    row.version = status.at("version").get<std::string>();
+    row.version = OneLine(status.at("version").get<std::string>(), 40);
+    if (!answer.client.empty() && answer.client != row.worker) {
+      return without(row.worker + " answers there, not " + answer.client +
+                     "; name the workers with --worker");
+    }
     for (const json& one : status.at("pipelines")) {
       if (one.at("pipeline") != pipeline) continue;
       Take(one, row);

@@ -31,7 +31,7 @@ struct FleetRow {
   std::int64_t lag = 0;                                      // records
   std::optional<double> oldest;                              // seconds since its record's time
   double rate = 0;                                           // records a second
-  std::uint64_t contended = 0, lost = 0, letters = 0;        // since its start
+  std::int64_t contended = 0, lost = 0, letters = 0;         // since its start
 };
 FleetRow RowOf(const FleetAnswer& answer, const std::string& pipeline);
 

@@ -77,7 +77,7 @@ class Top {
   // Each at the host that the group's coordinator sees, and the port of the file.
   tl::expected<std::vector<Asked>, Error> Workers() {
     std::vector<Asked> asked;
-    for (const std::string& address : arguments_.workers) asked.push_back({address, ""});
+    for (const std::string& address : arguments_.workers) asked.push_back({ReachedAt(address), ""});
     if (!asked.empty()) return asked;
     if (admin_ == nullptr) {
       auto made = KafkaAdmin::Make(options_.kafka);
@@ -141,7 +141,12 @@ int RunTop(const TopArguments& arguments) {
   const auto pipelines = LoadPipelines(arguments.pipeline);
   if (!pipelines) return kUsage;
   const consumer::PipelineOptions& options = pipelines->front();
-  const auto no_address = [](const std::string& text) { return ReachedAt(text).empty(); };
+  const auto no_address = [](const std::string& text) {
+    const std::string at = ReachedAt(text);
+    const std::size_t colon = at.empty() ? 0 : at.rfind(':');
+    return at.empty() || at.find_first_of("/@ ") != std::string::npos ||
+           at.find_first_not_of("0123456789", colon + 1) != std::string::npos;
+  };
   const auto wrong = std::ranges::find_if(arguments.workers, no_address);
   if (wrong != arguments.workers.end()) {
     return ExitUsage(fmt::format("top: --worker {}: it is not HOST:PORT", *wrong));
@@ -150,6 +155,14 @@ int RunTop(const TopArguments& arguments) {
     return ExitUsage(
         "top: observe.http has no port, where the workers would be asked: set it, or name them "
         "with --worker HOST:PORT");
+  }
+  // A member's host is where it came from: whoever may join the group would be told them in clear.
+  const auto& auth = options.observe.auth;
+  const bool credentials = !auth.bearer.empty() || !auth.username.empty();
+  if (arguments.workers.empty() && credentials && options.observe.tls.certificate.empty()) {
+    return ExitUsage(
+        "top: observe.auth without observe.tls: any member of the group would be sent the "
+        "credentials in clear; give the port TLS, or name the workers with --worker HOST:PORT");
   }
   return Top(arguments, options).Run();
 }
@@ -165,8 +178,10 @@ void AddTop(CLI::App& app, Run& run) {
       "on\n"
       "until Ctrl-C; else it prints once. Exit code 1 where no worker answered.");
   AddPipelineFile(*command, arguments->pipeline);
-  command->add_option("--worker", arguments->workers,
-                      "HOST:PORT of a worker, instead of the group's members; may be repeated");
+  command
+      ->add_option("--worker", arguments->workers,
+                   "HOST:PORT of a worker, instead of the group's members; may be repeated")
+      ->allow_extra_args(false);
   command->add_flag("--once", arguments->once, "print once in a terminal, too");
   command->callback([&run, arguments] { run = [arguments] { return RunTop(*arguments); }; });
 }

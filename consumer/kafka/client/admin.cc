@@ -212,9 +212,15 @@ using Groups = rdkafka::Holder<const rd_kafka_group_list, &rd_kafka_group_list_d
 tl::expected<Groups, Error> AskGroup(rd_kafka_t* handle, const std::string& group, Millis limit) {
   const rd_kafka_group_list* raw = nullptr;
   const auto error = rd_kafka_list_groups(handle, group.c_str(), &raw, Ms(limit));
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(group, rd_kafka_err2str(error));
   Groups list(raw);
+  const bool partial = error == RD_KAFKA_RESP_ERR__PARTIAL && list && list->group_cnt == 1;
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR && !partial) {
+    return Failed(group, rd_kafka_err2str(error));
+  }
   if (list->group_cnt != 1) list.reset();
+  if (list && list->groups[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Failed(group, rd_kafka_err2str(list->groups[0].err));
+  }
   return list;
 }
 
@@ -234,7 +240,7 @@ tl::expected<std::vector<KafkaAdmin::Member>, Error> KafkaAdmin::Members(const s
       const rd_kafka_group_member_info& one = list->groups[0].members[i];
       const std::string host(one.client_host == nullptr ? "" : one.client_host);
       members.push_back({.client = one.client_id == nullptr ? "" : one.client_id,
-                         .host = host.starts_with('/') ? host.substr(1) : host});
+                         .host = host.substr(host.rfind('/') + 1)});
     }
     return members;
   });

@@ -1,4 +1,6 @@
 // fencepost top over a real group: its workers by what the coordinator knows, and by address.
+#include <sstream>
+
 #include "tests/e2e/cli_tools/tools_test.h"
 
 namespace fencepost::testing {
@@ -8,7 +10,17 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-using Top = ToolsTest;
+class Top : public ToolsTest {
+ protected:
+  // Its row, whose end is its partitions.
+  static std::string LineOf(const std::string& table, const std::string& worker) {
+    std::istringstream lines(table);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(worker + "  ")) return line;
+    }
+    return "";
+  }
+};
 
 TEST_F(Top, AsksTheGroupsWorkersAndThoseThatAreNamed) {
   ToolsText(4);
@@ -31,7 +43,7 @@ TEST_F(Top, AsksTheGroupsWorkersAndThoseThatAreNamed) {
   };
   EXPECT_TRUE(WaitUntil(seconds(60), "both to have partitions", [&] {
     const std::string said = both().output;
-    return said.find("-  ") == std::string::npos && said.find("worker-2  ready") != said.npos;
+    return LineOf(said, "worker-1").ends_with("-1") && LineOf(said, "worker-2").ends_with("-3");
   })) << both().output;
   two.Kill();
   (void)two.Wait(seconds(20));

@@ -1,5 +1,7 @@
 #include "consumer/cli/top/fleet.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,6 +72,29 @@ TEST(Fleet, TellsWhoIsInTroubleAndWhoDoesNotAnswer) {
     EXPECT_EQ(row(status).trouble, why);
     EXPECT_FALSE(row(status).answered);
   }
+}
+
+TEST(Fleet, ShowsNoneOfAnAnswersControlCharactersAndNumbersWithinReason) {
+  const std::string odd =
+      R"({"worker": "w\u001b[2J", "version": "1\n2\u001b]52;c;", "pipelines": [)"
+      R"({"pipeline": "orders", "ready": true, "reason": "", "lag": 1e300, "records_per_second": 0,)"
+      R"( "counts": {"lock_contended": -3, "lock_losses": 1e300, "dead_lettered": 0}, "partitions":)"
+      R"( [{"topic": "o\u0007", "partition": 0, "oldest_age_seconds": 1152921504606846976}]}]})";
+  const FleetRow row = RowOf({.address = "h:1", .client = "", .status = odd}, "orders");
+  Fleet fleet{.pipeline = "orders", .group = "shop", .rows = {row, row}, .topics = {{{"a", 1}}}};
+  for (const std::string& line : LinesOf(fleet, 200)) {
+    EXPECT_TRUE(std::ranges::none_of(line, [](char c) { return c >= 0 && c < ' '; })) << line;
+  }
+  EXPECT_EQ(row.contended, 0);
+}
+
+TEST(Fleet, CountsNoWorkerTwiceWhoAnswersInAnothersPlace) {
+  const FleetRow row =
+      RowOf({.address = "h:1", .client = "worker-2", .status = StatusOf("worker-1", Partition(0))},
+            "orders");
+  EXPECT_FALSE(row.answered);
+  EXPECT_EQ(row.trouble,
+            "h:1: worker-1 answers there, not worker-2; name the workers with --worker");
 }
 
 TEST(Fleet, NamesTopicsWhereThereAreSeveralAndCutsLongLines) {
