@@ -81,9 +81,12 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
     case Meaning::kTopicMissing: {
       if (samples != nullptr) samples->Hurry();
       const bool none = !read.pattern().empty() && topic == read.pattern();
-      // One that comes and goes is told as it goes: topics_gone.
+      // One that comes and goes is told as it goes: topics_gone. Where only words say which it is,
+      // it is one of these if no other topic is read.
       const std::string name = topic.substr(0, topic.find('/'));
-      if (!none && !name.empty() && read.Matches(name) && !read.Names(name)) return;
+      const bool matched = name.empty() ? read.names().empty() && !read.pattern().empty()
+                                        : read.Matches(name) && !read.Names(name);
+      if (!none && matched) return;
       if (none) starts->NothingMatches();
       health.SetTrouble(meaning, topic,
                         fmt::format("{} does not exist (yet)", Named(topic, text, none)));

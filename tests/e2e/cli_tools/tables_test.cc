@@ -82,7 +82,7 @@ TEST_F(TablesCommand, TakesTypesFromTheRecordsOfTheTopic) {
                     HasSubstr("\"amount\" numeric,"), HasSubstr("\"at\" timestamptz,"),
                     HasSubstr("\"lines\" jsonb,"), HasSubstr("\"paid\" boolean\n")));
   EXPECT_THAT(Tables("plan", {"--sample", "1"}),
-              AllOf(HasSubstr("types are by 1 records"), HasSubstr("\"amount\" numeric,"),
+              AllOf(HasSubstr("types are by 1 record\n"), HasSubstr("\"amount\" numeric,"),
                     HasSubstr("\"paid\" text\n")));
 }
 

@@ -26,7 +26,7 @@ TEST_F(Top, AsksTheGroupsWorkersAndThoseThatAreNamed) {
   ToolsText(4);
   Orders orders(Kafka().bootstrap(), name_, 4);
   orders.Produce(8);
-  const Finished nobody = Tool({"top"});
+  const Finished nobody = Tool({"top"}, {"--set", "observe.http=127.0.0.1:9464"});
   EXPECT_EQ(nobody.exit_code, 1);
   EXPECT_THAT(nobody.error_output, HasSubstr("no worker is in group '" + name_ + "'"));
   WorkerProcess one({.files = {file_}, .name = "worker-1"});
