@@ -116,7 +116,7 @@ TEST_F(ThePort, WithoutItsCertificateEndsTheStart) {
   const Finished run = RunFencepost({"run", file, "--http", "127.0.0.1:0"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_THAT(run.error_output,
-              HasSubstr("/none.crt: observe.tls.certificate cannot be used: No such file"));
+              HasSubstr("observe.tls.certificate: /none.crt cannot be read: No such file"));
 }
 
 }  // namespace
