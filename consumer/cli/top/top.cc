@@ -74,6 +74,12 @@ class Top {
     return known ? size.ws_col : std::size_t{1000};
   }
 
+  // client.id is the worker's name behind this (consumer/worker/worker_impl.h).
+  static std::string NameIn(const std::string& client) {
+    constexpr std::string_view prefix = "fencepost-";
+    return client.starts_with(prefix) ? client.substr(prefix.size()) : client;
+  }
+
   // Each at the host that the group's coordinator sees, and the port of the file.
   tl::expected<std::vector<Asked>, Error> Workers() {
     std::vector<Asked> asked;
@@ -96,7 +102,7 @@ class Top {
       const bool ipv6 = member.host.find(':') != std::string::npos;
       asked.push_back({fmt::format("{}{}", ipv6 ? "[" + member.host + "]" : member.host,
                                    port.substr(std::min(port.rfind(':'), port.size()))),
-                       member.client});
+                       NameIn(member.client)});
     }
     return asked;
   }

@@ -67,7 +67,7 @@ TEST(Fleet, TellsWhoIsInTroubleAndWhoDoesNotAnswer) {
   for (const auto& [status, why] :
        {std::pair("<html>", "10.0.0.7:9464: its /status is none of a worker of this version"),
         std::pair("{}", "10.0.0.7:9464: its /status is none of a worker of this version"),
-        std::pair(R"({"worker": "w", "version": "1", "pipelines": []})",
+        std::pair(R"({"worker": "worker-7", "version": "1", "pipelines": []})",
                   "10.0.0.7:9464: it has no pipeline orders")}) {
     EXPECT_EQ(row(status).trouble, why);
     EXPECT_FALSE(row(status).answered);
@@ -77,8 +77,9 @@ TEST(Fleet, TellsWhoIsInTroubleAndWhoDoesNotAnswer) {
 TEST(Fleet, ShowsNoneOfAnAnswersControlCharactersAndNumbersWithinReason) {
   const std::string odd =
       R"({"worker": "w\u001b[2J", "version": "1\n2\u001b]52;c;", "pipelines": [)"
-      R"({"pipeline": "orders", "ready": true, "reason": "", "lag": 1e300, "records_per_second": 0,)"
-      R"( "counts": {"lock_contended": -3, "lock_losses": 1e300, "dead_lettered": 0}, "partitions":)"
+      R"({"pipeline": "orders", "ready": true, "reason": "", "lag": 1e300,)"
+      R"( "records_per_second": 0, "counts": {"lock_contended": -3, "lock_losses": 1e300,)"
+      R"( "dead_lettered": 0}, "partitions":)"
       R"( [{"topic": "o\u0007", "partition": 0, "oldest_age_seconds": 1152921504606846976}]}]})";
   const FleetRow row = RowOf({.address = "h:1", .client = "", .status = odd}, "orders");
   Fleet fleet{.pipeline = "orders", .group = "shop", .rows = {row, row}, .topics = {{{"a", 1}}}};
