@@ -152,8 +152,9 @@ void AdviseTls(const Values& values, Findings& findings) {
                      section);
   }
   for (const auto& [section, cluster] : clusters) {
-    if (!IsPlain(cluster.oauth.token_url)) continue;
-    findings.Warning(values.ValuePlace(fmt::format("{}.sasl.oauth.token_url", section)), kRule,
+    const std::string url = fmt::format("{}.sasl.oauth.token_url", section);
+    if (!values.Given(url) || !IsPlain(cluster.oauth.token_url)) continue;
+    findings.Warning(values.ValuePlace(url), kRule,
                      "{}.sasl.oauth.token_url without TLS: the client's secret crosses the network "
                      "as it is; write https://",
                      section);

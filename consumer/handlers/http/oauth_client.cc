@@ -138,7 +138,9 @@ tl::expected<FreshToken, std::string> AskForToken(const HttpHandlerOptions& opti
   }
   const auto now = Clock::now();
   const OauthToken& token = (*client)->token();
-  FreshToken fresh{.text = *token.Current(now), .life = {}};
+  const std::string* const text = token.Current(now);
+  if (text == nullptr) return tl::unexpected<std::string>("the token expired before it was used");
+  FreshToken fresh{.text = *text, .life = {}};
   if (token.expires() != OauthToken::Time::max()) {
     fresh.life = std::chrono::floor<std::chrono::seconds>(token.expires() - now);
   }

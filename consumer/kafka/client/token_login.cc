@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 using SystemTime = std::chrono::system_clock::time_point;
 
 // Of a token's life as librdkafka is told: it asks again after 80% of it.
-constexpr std::chrono::seconds kLeastLife{2};
+constexpr std::chrono::seconds kLeastLife{5};
 constexpr std::chrono::seconds kUnsaidLife{300};  // where the provider does not say it
 constexpr Millis kLimit{2800};  // whoever ends a client waits for it, for 3 s at most
 
@@ -77,11 +77,12 @@ tl::expected<Token, std::string> AskMsk(const std::string& region, SystemTime no
       });
 }
 
-tl::expected<Token, std::string> AskProvider(const OauthOptions& oauth, SystemTime now) {
+tl::expected<Token, std::string> AskProvider(const OauthOptions& oauth) {
   HttpHandlerOptions options;
   options.auth.oauth = oauth;
-  return AskForToken(options, "fencepost", kLimit).map([&](FreshToken token) {
-    return Token{std::move(token.text), now + token.life.value_or(kUnsaidLife)};
+  return AskForToken(options, "fencepost", kLimit).map([](FreshToken token) {
+    const auto life = token.life.value_or(kUnsaidLife);
+    return Token{std::move(token.text), std::chrono::system_clock::now() + life};
   });
 }
 
@@ -89,8 +90,7 @@ void OnTokenWanted(rd_kafka_t* client, const char* number, void* /*opaque*/) {
   using std::chrono::milliseconds;
   const auto now = std::chrono::system_clock::now();
   const Login login = Logins::OfProcess().At(number);
-  const auto token =
-      login.region.empty() ? AskProvider(login.oauth, now) : AskMsk(login.region, now);
+  const auto token = login.region.empty() ? AskProvider(login.oauth) : AskMsk(login.region, now);
   if (!token) {
     // librdkafka tells of a failure where it is another one: of one that lasts, once a minute.
     const auto minute = std::chrono::floor<std::chrono::minutes>(now).time_since_epoch() % 24h;
@@ -99,7 +99,8 @@ void OnTokenWanted(rd_kafka_t* client, const char* number, void* /*opaque*/) {
     rd_kafka_oauthbearer_set_token_failure(client, why.c_str());
     return;
   }
-  const auto ends = std::max<SystemTime>(token->ends, now + kLeastLife);
+  const auto ends =
+      std::max<SystemTime>(token->ends, std::chrono::system_clock::now() + kLeastLife);
   const std::vector<std::string> extensions = ExtensionsIn(login.oauth.extensions);
   std::vector<const char*> texts;
   for (const std::string& text : extensions) texts.push_back(text.c_str());
@@ -115,6 +116,12 @@ void OnTokenWanted(rd_kafka_t* client, const char* number, void* /*opaque*/) {
 
 }  // namespace
 
+// Without blanks around it.
+static std::string_view Trimmed(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
 std::vector<std::string> ExtensionsIn(std::string_view text) {
   std::vector<std::string> all;
   while (!text.empty()) {
@@ -122,8 +129,8 @@ std::vector<std::string> ExtensionsIn(std::string_view text) {
     text.remove_prefix(std::min(one.size() + 1, text.size()));
     const std::size_t equals = one.find('=');
     if (equals == std::string_view::npos) continue;
-    all.emplace_back(one.substr(0, equals));
-    all.emplace_back(one.substr(equals + 1));
+    all.emplace_back(Trimmed(one.substr(0, equals)));
+    all.emplace_back(Trimmed(one.substr(equals + 1)));
   }
   return all;
 }

@@ -15,7 +15,7 @@ std::string Setting(const KafkaSettings& settings, const std::string& name) {
 }
 
 // -1 and the largest number are without an end.
-std::optional<Millis> Span(const std::string& text) {
+std::optional<Millis> Lasting(const std::string& text) {
   std::int64_t millis = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), millis);
   const bool number = error == std::errc() && end == text.data() + text.size();
@@ -33,12 +33,12 @@ TopicRules TopicRules::Of(const KafkaSettings& settings) {
   rules.compacted = cleanup.find("compact") != std::string::npos;
   rules.own_time = Setting(settings, "message.timestamp.type") == "LogAppendTime";
   if (cleanup.find("delete") != std::string::npos) {
-    rules.retention = Span(Setting(settings, "retention.ms"));
+    rules.retention = Lasting(Setting(settings, "retention.ms"));
   }
   if (rules.own_time) return rules;
-  const auto both = Span(Setting(settings, "message.timestamp.difference.max.ms"));
-  rules.before = Span(Setting(settings, "message.timestamp.before.max.ms"));
-  rules.after = Span(Setting(settings, "message.timestamp.after.max.ms"));
+  const auto both = Lasting(Setting(settings, "message.timestamp.difference.max.ms"));
+  rules.before = Lasting(Setting(settings, "message.timestamp.before.max.ms"));
+  rules.after = Lasting(Setting(settings, "message.timestamp.after.max.ms"));
   if (!rules.before) rules.before = both;
   if (!rules.after) rules.after = both;
   return rules;

@@ -119,7 +119,7 @@ TEST(KafkaSettings, AskForTokensWhereAProviderIsGiven) {
   EXPECT_EQ(login(settings), number);
   options.oauth.client_id = "shop";
   EXPECT_NE(login(ConnectionSettings(options)), number);
-  EXPECT_THAT(ExtensionsIn("logicalCluster=lkc-1,none,a=b=c"),
+  EXPECT_THAT(ExtensionsIn("logicalCluster=lkc-1 , none, a=b=c"),
               ::testing::ElementsAre("logicalCluster", "lkc-1", "a", "b=c"));
 }
 
