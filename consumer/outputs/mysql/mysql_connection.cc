@@ -41,9 +41,12 @@ struct FreeResult {
   void operator()(MYSQL_RES* result) const { mysql_free_result(result); }
 };
 
-// Escapes are on: a session of another mode would take them as they are.
+// Escapes are on, and texts are UTF-8: a session of another mode, or of a server that takes no
+// client's word for its characters (skip-character-set-client-handshake, init_connect), would read
+// literals otherwise than they are written.
 constexpr std::string_view kSession =
-    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
+    "SET SESSION character_set_client = utf8mb4, character_set_connection = utf8mb4,"
+    " character_set_results = utf8mb4, sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
     "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', time_zone = "
     "'+00:00', autocommit = 1,"
     " innodb_lock_wait_timeout = 5, transaction_isolation = 'READ-COMMITTED'";

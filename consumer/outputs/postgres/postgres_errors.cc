@@ -11,6 +11,7 @@
 #include "consumer/outputs/failure_text.h"
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
+#include "consumer/outputs/postgres/postgres_sql.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -212,7 +213,7 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
 
 bool IsOfLedger(const PgFailure& failure) {
   return failure.table == kLedgerTable ||
-         failure.text.find("fencepost: the ledger took") != std::string::npos;
+         (failure.sqlstate == "22P02" && failure.text.find(LedgerMark()) != std::string::npos);
 }
 
 std::optional<QuotedKey> KeyIn(const OutputError& refusal) {

@@ -1,5 +1,6 @@
 #include "consumer/outputs/postgres/postgres_sql.h"
 
+#include <random>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -38,7 +39,7 @@ constexpr std::string_view kLedgerInsert =
     " SELECT $1, record_id, token, $2, source, crc, now() FROM u ORDER BY record_id COLLATE \"C\""
     "{} RETURNING 1),"
     " taken AS MATERIALIZED (SELECT CASE WHEN count(*) = cardinality($3) THEN true ELSE"
-    " ('fencepost: the ledger took ' || count(*))::boolean END AS every FROM led)";
+    " ('{}' || count(*))::boolean END AS every FROM led)";
 
 // Where the ledger comes into a write: the columns of `u` that are its own, the CTEs that use it,
 // whether a row of `u` is new, and what the statement answers.
@@ -57,7 +58,7 @@ OfLedger LedgerOf(const PgTarget& target, Part part) {
     return {.arrays = "$3, $4, $5, $6",
             .columns = "record_id, token, source, crc",
             .ctes = fmt::format(kLedgerInsert, target.ledger,
-                                optional ? " ON CONFLICT DO NOTHING" : ""),
+                                optional ? " ON CONFLICT DO NOTHING" : "", LedgerMark()),
             .fresh = every,
             .answer = every,
             .from = "",
@@ -209,6 +210,14 @@ std::string KnowsTopicSql(const PgTarget& target) {
   return fmt::format("SELECT 1 FROM {} WHERE pipeline = $1 AND {} LIMIT 1", target.ledger,
                      target.by_position ? "topic = $2 AND NOT isempty(done)"
                                         : "starts_with(source, $2::text || '/')");
+}
+
+const std::string& LedgerMark() {
+  static const std::string mark = [] {
+    std::random_device random;
+    return fmt::format("fencepost: {:08x}{:08x}: the ledger took ", random(), random());
+  }();
+  return mark;
 }
 
 }  // namespace fencepost::consumer

@@ -21,6 +21,10 @@ std::string Listed(std::size_t count, Part part) {
   return list;
 }
 
+// The message by which the database refuses an id that the ledger has begins so. It differs in each
+// process: a record whose value a message quotes cannot say it. Thread-safe.
+const std::string& LedgerMark();
+
 // The columns of a table of effects.
 std::string Names(const PgTable& table);
 // CTEs behind `e`, the rows of the records that were inserted: ord (the order in which they count),

@@ -257,6 +257,25 @@ TEST_F(MysqlTest, WithoutTlsNobodyIsToldThePasswordItself) {
   EXPECT_NE(ToldTo("mysql_native_password"), "") << "a digest";
 }
 
+// To such a server the bytes of this text are other characters, behind which a quote ends a
+// literal.
+TEST_F(MysqlTest, AServerThatTakesNoClientsWordForItsCharactersReadsUtf8) {
+  testing::MysqlServer server(
+      {.arguments = {"--skip-character-set-client-handshake", "--character-set-server=gbk"}});
+  server.Exec("CREATE DATABASE shop");
+  server.Exec(
+      "CREATE TABLE effects (id varchar(100) CHARACTER SET utf8mb4 PRIMARY KEY, amount int)",
+      "shop");
+  MysqlOptions options = server.Options("shop");
+  options.table = store_.MysqlTable().table;
+  const std::string odd = "\xe4\xb8\xad' OR 1=1 -- ";
+  const auto output = Made(options);
+  EXPECT_THAT(Results(*output, Batch{Entry(odd, 1)}), ElementsAre(kCommitted));
+  const auto rows = server.Exec("SELECT hex(id) FROM effects", "shop");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0][0].value_or(""), "E4B8AD27204F5220313D31202D2D20");
+}
+
 TEST_F(MysqlTest, AFrozenServerIsLeftAtAnInterrupt) {
   testing::MysqlServer server;
   server.Exec("CREATE DATABASE shop");

@@ -50,6 +50,13 @@ TEST_F(PostgresPrivacy, AValueOfTheWrongTypeIsQuotedToItsDeadLetterAlone) {
             "(SQLSTATE 22P02)");
 }
 
+TEST_F(PostgresPrivacy, AValueThatSpeaksAsTheLedgerDoesIsRefusedAsAnyOther) {
+  for (const char* type : {"uuid", "boolean"}) {
+    const WriteOutcome outcome = Into(type, "fencepost: the ledger took 1");
+    EXPECT_THAT(outcome.detail, HasSubstr("the ledger took")) << type;
+  }
+}
+
 TEST_F(PostgresPrivacy, AConstraintIsNamedAndItsRowIsNot) {
   const WriteOutcome checked = Into("text CONSTRAINT no_cards CHECK (v !~ '^4')", kCard);
   EXPECT_THAT(checked.detail, HasSubstr(kCard));
