@@ -199,6 +199,7 @@ std::filesystem::path CacheDir() {
 
 ::testing::AssertionResult WaitUntil(Deadline limit, std::string_view what,
                                      const std::function<bool()>& condition) {
+  limit *= kPatience;
   const auto end = std::chrono::steady_clock::now() + limit;
   std::chrono::milliseconds nap{1};
   while (true) {

@@ -49,6 +49,10 @@ int FreePort();
 // $FENCEPOST_CACHE or ~/.cache/fencepost: downloads, never removed by tests.
 std::filesystem::path CacheDir();
 
+// Limits say how long something takes on a machine that has nothing else to do; a busy one gets so
+// many times as long.
+constexpr int kPatience = 3;
+
 // Polls `condition` until it holds. Use it as ASSERT_TRUE(WaitUntil(5s, "the third worker to join",
 // [&] { … })): when the time runs out, the failure says what was waited for, and how long.
 ::testing::AssertionResult WaitUntil(Deadline limit, std::string_view what,

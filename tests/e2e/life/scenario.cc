@@ -1,6 +1,8 @@
 #include "tests/e2e/life/scenario.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 
@@ -304,6 +306,24 @@ void Scenario::AwaitCommitted(const Combination& combination) {
   });
 }
 
+// A worker counts a line once the output has answered, and others may have passed its offset before:
+// the last pages are to be of later.
+void Scenario::AwaitCounted() {
+  (void)WaitUntil(seconds(60), "every line to be counted", [&] {
+    team_.Look();
+    return std::ranges::all_of(AllCombinations(), [&](const Combination& combination) {
+      std::map<int, int> lines;
+      if (combination.AtLeastOnce()) {
+        for (const Effect& effect : Effects(combination)) ++lines[effect.life];
+      }
+      lines.erase(killed_);
+      return std::ranges::all_of(lines, [&](const auto& line) {
+        return Metric(line.first, kProcessed, combination, {{"result", "done"}}) == line.second;
+      });
+    });
+  });
+}
+
 void Scenario::Finish() {
   for (const Combination& combination : AllCombinations()) AwaitCommitted(combination);
   RequireWithin(seconds(60), "nothing to be in flight", [&] {
@@ -314,7 +334,7 @@ void Scenario::Finish() {
     }
     return busy == 0;
   });
-  team_.Look();
+  AwaitCounted();
   if (const std::string trouble = team_.StopAll(); !trouble.empty()) {
     throw std::runtime_error(trouble);
   }

@@ -66,6 +66,7 @@ class Scenario {
   void FreezeOne();
   int FindHolder();
   void AwaitCommitted(const Combination& combination);
+  void AwaitCounted();
   void Finish();
   [[nodiscard]] std::vector<Effect> Effects(const Combination& combination) const;
   [[nodiscard]] const Receiver& ReceiverOf(const Combination& combination) const {
