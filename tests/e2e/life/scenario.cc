@@ -306,8 +306,8 @@ void Scenario::AwaitCommitted(const Combination& combination) {
   });
 }
 
-// A worker counts a line once the output has answered, and others may have passed its offset before:
-// the last pages are to be of later.
+// A worker counts a line once the output has answered, and others may have passed its offset
+// before: the last pages are to be of later.
 void Scenario::AwaitCounted() {
   (void)WaitUntil(seconds(60), "every line to be counted", [&] {
     team_.Look();
