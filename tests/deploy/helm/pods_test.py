@@ -7,9 +7,10 @@ import unittest
 
 from support.certificates import Authority
 from support.charts import Rendered
+from support.databases import postgres
 from support.fleet import Service, folder, shared
 from support.kafka import Kafka
-from support.pods import Cluster, Pod, postgres
+from support.pods import Cluster, Pod
 from support.processes import free_port, require_namespaces, run, wait_until
 
 SECURE = """\

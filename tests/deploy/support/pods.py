@@ -4,11 +4,10 @@ mounted as the kubelet does, the container's command, variables and user, and it
 import base64
 import pathlib
 import re
-import signal
 import tempfile
 
 from support.dockerfile import Root
-from support.processes import APART, Contained, Process, as_root, free_port, http_get, run
+from support.processes import APART, Contained, Process, as_root, http_get, run
 
 # In namespaces of its own: the root read-only, a /proc, each volume, then the user, without rights.
 # $1 root, $2 user, $3 group, $4 groups, $5 number of mounts, then MODE SOURCE TARGET of each.
@@ -151,22 +150,3 @@ class Pod:
         asked = probe["httpGet"]
         status, text = http_get(f"http://127.0.0.1:{ports[asked['port']]}{asked['path']}")
         return 200 <= status < 400, text
-
-
-def postgres(cls, folder: pathlib.Path, words: list[str]) -> tuple[int, Process]:
-    """A PostgreSQL on 127.0.0.1; `folder` becomes its user's, and goes with the class."""
-    programs = max(pathlib.Path("/usr/lib/postgresql").iterdir()) / "bin"
-    user = as_root("setpriv", "--reuid", "postgres", "--regid", "postgres", "--init-groups")
-    run(*as_root("chown", "-R", "postgres:", str(folder)))
-    run(*user, programs / "initdb", "--no-sync", "--auth-local=trust",
-        "--auth-host=scram-sha-256", "--username=postgres", "-D", folder / "data",
-        cwd="/")  # fmt: skip
-    cls.addCleanup(run, *as_root("rm", "-rf", str(folder)))
-    port = free_port()
-    server = Process(cls, [
-        *user, "--pdeathsig", "KILL", programs / "postgres", "-D", folder / "data", "-p", port,
-        "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}",
-        "-c", "fsync=off", "-c", "dynamic_shared_memory_type=mmap", *words], cwd="/")  # fmt: skip
-    # A fast shutdown gives its shared memory back; a kill leaves it.
-    cls.addCleanup(server.stop, signal.SIGINT)
-    return port, server
