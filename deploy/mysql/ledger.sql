@@ -4,6 +4,8 @@
 --
 --   mysql -h HOST -u OWNER -p DATABASE < ledger.sql
 --
+-- What the account needs then: grants.sql.
+--
 -- Never truncate it: a record id that it forgot happens again when its record comes again. Old rows
 -- are removed by `ledger: {keep: …}` in the pipeline file.
 
@@ -20,13 +22,6 @@ CREATE TABLE IF NOT EXISTS fencepost_ledger (
   KEY fencepost_ledger_completed_at (pipeline, completed_at)
 ) ENGINE=InnoDB;
 
--- What the workers' account needs:
---
---   GRANT SELECT, INSERT, UPDATE, DELETE ON DATABASE.fencepost_ledger TO app;
---
--- (UPDATE, since rows are read FOR UPDATE) and on the table of effects: INSERT; with on_conflict:
--- ignore or update also SELECT and UPDATE; with on_null_value: delete also SELECT and DELETE.
-
 -- For pipelines with `record_id: position`: one row a partition, beside the above, which then has the
 -- ids of dead letters. It does not grow: offsets that were done out of order merge.
 CREATE TABLE IF NOT EXISTS fencepost_positions (
@@ -42,5 +37,3 @@ CREATE TABLE IF NOT EXISTS fencepost_positions (
   updated_at  datetime(6) NOT NULL,              -- UTC
   PRIMARY KEY (pipeline, cluster, topic, `partition`)
 ) ENGINE=InnoDB;
-
---   GRANT SELECT, INSERT, UPDATE ON DATABASE.fencepost_positions TO app;

@@ -13,6 +13,7 @@ install(FILES ${DEPLOY}/grafana/fencepost.json DESTINATION ${SHARE}/grafana COMP
 install(FILES ${DEPLOY}/prometheus/alerts.yaml ${DEPLOY}/prometheus/recording-rules.yaml
   DESTINATION ${SHARE}/prometheus COMPONENT fencepost)
 install(FILES ${DEPLOY}/redis/fence.lua DESTINATION ${SHARE}/redis COMPONENT fencepost)
+install(PROGRAMS ${DEPLOY}/kafka/make-acls DESTINATION ${SHARE}/kafka COMPONENT fencepost)
 install(PROGRAMS ${DEPLOY}/redis/make-acl DESTINATION ${SHARE}/redis COMPONENT fencepost)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/config/examples DESTINATION share/doc/fencepost
   COMPONENT fencepost USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)

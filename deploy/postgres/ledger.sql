@@ -4,6 +4,8 @@
 --
 --   psql "$DSN_OF_THE_OWNER" -f ledger.sql
 --
+-- What the role needs then: grants.sql.
+--
 -- Never truncate it and never make it UNLOGGED: a record id that it forgot happens again when its
 -- record comes again. Old rows are removed by `ledger: {keep: …}` in the pipeline file.
 
@@ -24,16 +26,6 @@ CREATE TABLE IF NOT EXISTS fencepost_ledger (
 CREATE INDEX IF NOT EXISTS fencepost_ledger_completed_at
   ON fencepost_ledger (pipeline, completed_at);
 
--- What the workers' role needs:
---
---   GRANT USAGE ON SCHEMA public TO app;
---   GRANT SELECT, INSERT, DELETE ON fencepost_ledger TO app;
---
--- and on the table of effects: INSERT; with on_conflict: update also SELECT and UPDATE; with
--- on_null_value: delete also SELECT and DELETE. A `statement:` needs TEMPORARY on the database.
---
---   GRANT INSERT ON effects TO app;
-
 -- For pipelines with `record_id: position`: one row a partition, beside the above, which then has the
 -- ids of dead letters. PostgreSQL 14 or later. It does not grow: offsets that were done out of order
 -- merge.
@@ -50,6 +42,3 @@ CREATE TABLE IF NOT EXISTS fencepost_positions (
   updated_at timestamptz NOT NULL,
   PRIMARY KEY (pipeline, cluster, topic, partition)
 ) WITH (fillfactor = 50);                    -- room for new versions of a row on its page
-
---   GRANT USAGE ON SCHEMA public TO app;
---   GRANT SELECT, INSERT, UPDATE ON fencepost_positions TO app;

@@ -165,10 +165,14 @@ class Installed(unittest.TestCase):
 
     def test_the_files_that_the_documents_name_are_there(self):
         for name in ("redis/make-acl", "postgres/ledger.sql", "mysql/ledger.sql",
-                     "grafana/fencepost.json", "prometheus/alerts.yaml"):  # fmt: skip
+                     "postgres/grants.sql", "mysql/grants.sql", "grafana/fencepost.json",
+                     "prometheus/alerts.yaml"):  # fmt: skip
             self.assertIn(f"/usr/share/fencepost/{name}", self.files())
         made = self.as_user("/usr/share/fencepost/redis/make-acl", input="secret\n")
         self.assertIn("user fencepost", made.stdout)
+        made = self.as_user("/usr/share/fencepost/kafka/make-acls", "--principal", "User:app",
+                            "--topic", "orders")  # fmt: skip
+        self.assertIn("--operation Read --topic 'orders'", made.stdout)
 
     def test_the_demo_ends_without_a_difference(self):
         said = self.as_user("fencepost", "demo", "--records", "2000", limit=200)

@@ -132,9 +132,9 @@ class Client:
     def send(self, topic, partition, value, key="k"):
         if topic not in self._topics:
             self._topics[topic] = self._lib.rd_kafka_topic_new(self._handle, topic.encode(), None)
-        value, key = value.encode(), key.encode()
+        value, key = value and value.encode(), key.encode()
         if self._lib.rd_kafka_produce(
-            self._topics[topic], partition, COPY, value, len(value), key, len(key), None
+            self._topics[topic], partition, COPY, value, len(value or b""), key, len(key), None
         ):
             error = self._lib.rd_kafka_last_error()
             raise AssertionError(self._lib.rd_kafka_err2str(error).decode())
