@@ -347,6 +347,8 @@ class Rights(unittest.TestCase):
             self.assertLessEqual(set(taken), set(rights))
             cases += cases_of(database, kind, rights, taken)
         self.every_right_is_taken_away(cases, sum(given.values(), []))
+        whole = (SOURCE / "deploy" / database / "grants.sql").read_text()
+        sql(f"CREATE USER {user.format('app')};" + re.sub("(?m)^--   (?=GRANT)", "", whole))
 
         def granted(case, right) -> str:
             return f"GRANT {right} TO {user.format(case.name)};"
