@@ -173,7 +173,7 @@ Error ErrorOfInit(const TransactionOwner& who, const TransactionStep& step) {
   std::string hint;
   switch (step.code) {
     case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-      hint = fmt::format("grant WRITE and DESCRIBE on transactional.id '{}' (or the prefix '{}.')",
+      hint = fmt::format("grant WRITE on transactional.id '{}' (or the prefix '{}.')",
                          who.transactional_id, who.pipeline);
       break;
     case RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT:

@@ -14,10 +14,10 @@ namespace {
 
 // They speak of the server or the session, whatever is written: connections and logins, read-only,
 // shutdown, disk, memory, limits, storage that failed.
-constexpr std::array<unsigned, 37> kOfServer{
+constexpr std::array<unsigned, 39> kOfServer{
     1021, 1026, 1030, 1034, 1035, 1037, 1038, 1040, 1041, 1043, 1044, 1045, 1049,
-    1053, 1077, 1078, 1114, 1129, 1130, 1135, 1158, 1159, 1160, 1161, 1180, 1194,
-    1195, 1203, 1226, 1290, 1317, 1698, 1792, 1836, 1927, 3032, 3159};
+    1053, 1077, 1078, 1114, 1129, 1130, 1135, 1142, 1143, 1158, 1159, 1160, 1161,
+    1180, 1194, 1195, 1203, 1226, 1290, 1317, 1698, 1792, 1836, 1927, 3032, 3159};
 constexpr const char* kCompare = "compare the table with output.mysql in the pipeline file";
 
 // What the operator is told of a code.
@@ -31,7 +31,7 @@ constexpr std::array<Meaning, 9> kMeanings{{
      "output_denied",
      "check user, password (a changed one needs a restart) and database of output.mysql, and the "
      "account's host"},
-    {{1142, 1143}, "output_denied", "grant the account what deploy/mysql/ledger.sql shows"},
+    {{1142, 1143}, "output_denied", "grant the account what deploy/mysql/grants.sql lists"},
     {{1290, 1792, 1836}, "output_read_only", "connect to the primary, not to a replica"},
     {{1021, 1026, 1114}, "output_full", "give the server room; the batch waits"},
     {{1040, 1203, 1226},
@@ -68,8 +68,8 @@ constexpr std::array<std::pair<unsigned, std::string_view>, 29> kWords{
      {1054, "the table has no such column"},
      {1062, "a duplicate under a unique index"},
      {1114, "the table is full"},
-     {1142, "the account may not write the table"},
-     {1143, "the account may not write a column"},
+     {1142, "the account lacks a right on a table"},
+     {1143, "the account lacks a right on a column"},
      {1146, "no such table"},
      {1153, "more than max_allowed_packet"},
      {1205, "a lock was waited for too long"},

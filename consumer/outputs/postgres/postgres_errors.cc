@@ -36,7 +36,7 @@ struct Meaning {
 };
 constexpr std::array<Meaning, 9> kMeanings{{
     {{"28"}, "output_denied", "check the dsn's user, the password, and pg_hba.conf"},
-    {{"42501"}, "output_denied", "grant the role what deploy/postgres/ledger.sql shows"},
+    {{"42501"}, "output_denied", "grant the role what deploy/postgres/grants.sql lists"},
     {{"26000", "42P05"},
      "output_unavailable",
      "is there a pooler such as PgBouncer in transaction mode in between? Prepared statements and "

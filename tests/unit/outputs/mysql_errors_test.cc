@@ -28,6 +28,18 @@ TEST(MysqlErrors, OfASignalAreShownWithoutItsText) {
   }
 }
 
+TEST(MysqlErrors, OfARightThatIsMissingAreNoRecordsFault) {
+  for (const unsigned code : {1044U, 1045U, 1142U, 1143U}) {
+    const MysqlFailure failure{.kind = MysqlFailure::Kind::kServer,
+                               .code = code,
+                               .sqlstate = "42000",
+                               .text = "INSERT command denied",
+                               .of_write = true};
+    EXPECT_EQ(FailureOf(failure), WriteFailure::kUnavailable) << code;
+    EXPECT_EQ(ToOutputError(failure, "db").error.code, "output_denied") << code;
+  }
+}
+
 // A trigger's SIGNAL or RESIGNAL gives any code, also one of the client library, any text.
 TEST(MysqlErrors, OfAWriteAreShownByTheirCodeAlone) {
   using Kind = MysqlFailure::Kind;
