@@ -65,22 +65,19 @@ SpanExporter::~SpanExporter() { Stop(); }
 
 void SpanExporter::Put(std::vector<consumer::Span> spans) {
   if (spans.empty()) return;
-  std::size_t taken = 0;
+  bool fits = false;
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
     const std::size_t before = queue_.size();
     const bool open = stop_at_ == Moment::max();
-    taken = open ? std::min(spans.size(), options_.max_queue - before) : 0;
-    std::move(spans.begin(), spans.begin() + static_cast<std::ptrdiff_t>(taken),
-              std::back_inserter(queue_));
+    fits = open && before + spans.size() <= options_.max_queue;
+    if (fits) std::ranges::move(spans, std::back_inserter(queue_));
     if (before == 0) oldest_ = steady_clock::now();
     wake = before == 0 || (before < options_.max_batch && queue_.size() >= options_.max_batch);
   }
   if (wake) changed_.notify_one();
-  if (taken < spans.size()) {
-    Drop(spans.size() - taken, SpanDrop::kQueueFull);
-  }
+  if (!fits) Drop(spans.size(), SpanDrop::kQueueFull);
 }
 
 void SpanExporter::Stop() {

@@ -41,7 +41,8 @@ class SpanExporter {
   SpanExporter(const SpanExporter&) = delete;
   SpanExporter& operator=(const SpanExporter&) = delete;
 
-  void Put(std::vector<consumer::Span> spans);  // any thread
+  // Spans that belong together: all are taken, or none. Any thread.
+  void Put(std::vector<consumer::Span> spans);
   // Sends what waits, within kStopWithin; the rest is dropped. Later spans are dropped, too.
   void Stop();
 
