@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "consumer/json/json_text.h"
 #include "consumer/outputs/mysql/mysql_output.h"
+#include "consumer/outputs/rows/cell_values.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -22,6 +24,21 @@ bool IsPlainNumber(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return digit(c) || c == '.'; });
 }
 
+// Of another form or more digits, the same; empty: SQL has no such exact number.
+std::string ExactNumber(std::string_view text) {
+  constexpr std::int64_t kMostDigits = 65, kMostScale = 30;
+  const auto decimal = IsJsonNumber(text) ? DecimalOf(text) : std::nullopt;
+  if (!decimal || decimal->digits.empty()) return "";
+  const std::int64_t scale = std::max<std::int64_t>(-decimal->exponent, 0);
+  const std::int64_t zeros = std::max<std::int64_t>(decimal->exponent, 0);
+  const auto length = static_cast<std::int64_t>(decimal->digits.size());
+  if (scale > kMostScale || std::max(length, scale) + zeros > kMostDigits) return "";
+  std::string digits(static_cast<std::size_t>(std::max<std::int64_t>(scale + 1 - length, 0)), '0');
+  digits.append(decimal->digits).append(static_cast<std::size_t>(zeros), '0');
+  if (scale > 0) digits.insert(digits.size() - static_cast<std::size_t>(scale), 1, '.');
+  return (decimal->negative ? "-" : "") + digits;
+}
+
 }  // namespace
 
 std::size_t MysqlOutput::most_bytes() const {
@@ -35,9 +52,12 @@ void MysqlOutput::AppendCell(const Row& row, std::size_t column, std::string& sq
     sql += "NULL";
   } else if (kind == CellKind::kBytes) {
     AppendBytes(*cell, sql);
-  } else if (IsPlainNumber(*cell) &&
-             (kind == CellKind::kWhole || kind == CellKind::kDecimal || kind == CellKind::kFloat)) {
+  } else if (kind != CellKind::kWhole && kind != CellKind::kDecimal && kind != CellKind::kFloat) {
+    AppendText(*cell, sql);
+  } else if (IsPlainNumber(*cell)) {
     sql += *cell;  // compared with a column exactly; as text of a bit it is a character
+  } else if (const std::string exact = ExactNumber(*cell); !exact.empty()) {
+    sql += exact;
   } else {
     AppendText(*cell, sql);
   }
