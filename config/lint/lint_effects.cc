@@ -10,6 +10,7 @@
 #include "consumer/outputs/tables/column_types.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/pipeline/record_filter.h"
+#include "consumer/record/text.h"
 
 namespace fencepost::config {
 namespace {
@@ -133,10 +134,8 @@ class EffectLint {
       return;
     }
     const auto table = consumer::SplitTableName(text.value);
-    if (!table ||
-        (table->back() != consumer::kLedgerTable && table->back() != consumer::kPositionsTable)) {
-      return;
-    }
+    const std::string name = table ? consumer::Lower(table->back()) : "";
+    if (name != consumer::kLedgerTable && name != consumer::kPositionsTable) return;
     findings_.Error(text.at, "table", "{}: this is the ledger's own table", path);
   }
 

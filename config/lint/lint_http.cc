@@ -8,6 +8,7 @@
 #include "config/lint/lint_parts.h"
 #include "config/schema/checks.h"
 #include "consumer/handlers/http/http_template.h"
+#include "consumer/record/text.h"
 
 namespace fencepost::config {
 namespace {
@@ -18,11 +19,6 @@ using consumer::Selector;
 using consumer::TemplateProblem;
 
 constexpr std::string_view kHeaders = "handler.http.headers";
-
-std::string Lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
 
 // A selector is shown where all of its text may be.
 void Tell(std::string_view path, const Text& text, const TemplateProblem& problem,
@@ -55,7 +51,7 @@ void LintHeader(const Text& header, Findings& findings) {
   constexpr std::array<std::string_view, 5> kOwn{"idempotency-key", "fencing-token",
                                                  "x-fencepost-source", "content-length",
                                                  "transfer-encoding"};
-  const std::string name = Lower(header.name);
+  const std::string name = consumer::Lower(header.name);
   const std::string path = fmt::format("{}.{}", kHeaders, header.name);
   if (std::ranges::find(kOwn, name) != kOwn.end()) {
     findings.Error(header.name_at, "handler", "{}: {} is set by fencepost: leave it out", kHeaders,
@@ -99,7 +95,7 @@ void LintAuth(const Values& values, Findings& findings) {
   constexpr std::string_view kAuth = "handler.http.auth";
   if (!values.Given(kAuth)) return;
   for (const Text& header : values.Texts(kHeaders)) {
-    if (Lower(header.name) != "authorization") continue;
+    if (consumer::Lower(header.name) != "authorization") continue;
     findings.Error(header.name_at, "handler", "{}: {} is set by {}: leave one of the two out",
                    kHeaders, header.name, kAuth);
   }

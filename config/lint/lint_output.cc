@@ -9,6 +9,7 @@
 #include "consumer/outputs/ledger/table_check.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/pipeline/options.h"
+#include "consumer/record/text.h"
 
 namespace fencepost::config {
 namespace {

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "consumer/handlers/http/curl_holders.h"
 #include "consumer/json/json_reader.h"
+#include "consumer/record/text.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -19,16 +20,6 @@ constexpr int kTries = 2;
 
 std::string Of(const AwsOutside& outside, const char* name) {
   return outside.variable(name).value_or("");
-}
-
-std::string Lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](char c) { return c | 0x20; });
-  return text;
-}
-
-// What may stand in a header, and what is no text of a person's.
-bool IsVisible(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
 bool IsWord(std::string_view text) {
@@ -69,27 +60,9 @@ std::string ProblemOf(const AwsAnswer& answer, std::string_view code) {
 
 // 2026-11-28T12:00:00Z, or with a fraction.
 std::optional<std::chrono::sys_seconds> TimeOf(std::string_view text) {
-  constexpr std::string_view kForm = "0000-00-00T00:00:00";
-  if (text.size() <= kForm.size() || text.back() != 'Z') return std::nullopt;
-  const std::string_view fraction = text.substr(kForm.size());
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (fraction != "Z" && (fraction.front() != '.' ||
-                          !std::ranges::all_of(fraction.substr(1, fraction.size() - 2), is_digit)))
-    return std::nullopt;
-  for (std::size_t i = 0; i < kForm.size(); ++i) {
-    if (kForm[i] == '0' ? !is_digit(text[i]) : text[i] != kForm[i]) return std::nullopt;
-  }
-  const auto number = [&](std::size_t at, std::size_t size) {
-    int value = 0;
-    std::from_chars(text.data() + at, text.data() + at + size, value);
-    return value;
-  };
-  const std::chrono::year_month_day date(std::chrono::year(number(0, 4)),
-                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                         std::chrono::day(static_cast<unsigned>(number(8, 2))));
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date) + std::chrono::hours(number(11, 2)) +
-         std::chrono::minutes(number(14, 2)) + std::chrono::seconds(number(17, 2));
+  const auto read = ParseDateTime(text);
+  if (!read || !read->has_offset) return std::nullopt;
+  return std::chrono::sys_seconds(std::chrono::seconds(read->point.seconds));
 }
 
 // `part` finds a value of an answer by its name.

@@ -52,6 +52,16 @@ std::string OneLine(std::string_view bytes, std::size_t max_bytes) {
   return line;
 }
 
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+bool IsVisible(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
 std::optional<std::string> FromBase64(std::string_view text) {
   if (text.empty()) return "";
   if (text.size() % 4 != 0) return std::nullopt;

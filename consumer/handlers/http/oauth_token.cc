@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "consumer/json/json_reader.h"
+#include "consumer/record/text.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -44,11 +45,6 @@ std::optional<Duration> LifeOf(JsonReader& reader) {
   if (error != std::errc() || end != text.data() + text.size() || !(life > 0)) return std::nullopt;
   return std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(std::clamp(life, kLeastSeconds, kMostSeconds)));
-}
-
-// A header's value cannot end its line, nor hold a blank.
-bool IsVisible(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
 bool IsBearer(std::string_view type) {

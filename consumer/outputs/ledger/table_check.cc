@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "consumer/outputs/rows/row_sql.h"
+#include "consumer/record/text.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -399,13 +400,6 @@ class Tables {
 };
 
 }  // namespace
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
 
 OutputError SchemaError(std::string where, std::string what, std::string hint) {
   return {.error = {.code = "output_schema",

@@ -69,7 +69,6 @@ struct TableTerms {
   std::string_view collation{};
 };
 
-std::string Lower(std::string_view text);  // of ASCII
 OutputError SchemaError(std::string where, std::string what, std::string hint);
 OutputError DeniedError(std::string where, std::string what, std::string hint);
 

@@ -8,6 +8,7 @@
 
 #include "consumer/outputs/ledger/table_check.h"
 #include "consumer/outputs/tables/table_store.h"
+#include "consumer/record/text.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -12,6 +12,7 @@
 #include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/outputs/rows/row_sql.h"
 #include "consumer/outputs/tables/table_store.h"
+#include "consumer/record/text.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -1,4 +1,5 @@
 #include "consumer/outputs/tables/column_types.h"
+#include "consumer/record/text.h"
 
 #include <algorithm>
 #include <array>
@@ -35,7 +36,9 @@ class TypeReader {
         if (std::string problem = Word(); !problem.empty()) return problem;
       } else if (c == '(') {
         if (std::string problem = Arguments(); !problem.empty()) return problem;
-      } else if (c == ' ' || c == '.' || c == '[' || c == ']') {
+      } else if (c == '[') {
+        if (!Brackets()) return "is no type: in [] is at most a number";
+      } else if (c == ' ' || c == '.') {
         ++at_;
       } else {
         return fmt::format("is no type: {} is not part of one",
@@ -58,11 +61,19 @@ class TypeReader {
     return false;
   }
 
+  // [] and [3]: what else SQLite takes as a quoted name.
+  bool Brackets() {
+    for (++at_; at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0;) {
+      ++at_;
+    }
+    return at_ < text_.size() && text_[at_++] == ']';
+  }
+
   std::string Word() {
-    constexpr std::array<std::string_view, 15> kConstraints{
+    constexpr std::array<std::string_view, 16> kConstraints{
         "not",     "null",  "default",   "primary", "unique",         "references",
         "check",   "on",    "generated", "as",      "auto_increment", "constraint",
-        "comment", "using", "identity"};
+        "comment", "using", "identity",  "key"};
     const std::size_t begin = at_;
     while (at_ < text_.size() && IsWordChar(text_[at_])) ++at_;
     const std::string word = Lower(text_.substr(begin, at_ - begin));

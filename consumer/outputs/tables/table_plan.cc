@@ -9,6 +9,7 @@
 
 #include "consumer/outputs/rows/row_sql.h"
 #include "consumer/outputs/tables/column_types.h"
+#include "consumer/record/text.h"
 
 namespace fencepost::consumer {
 namespace {

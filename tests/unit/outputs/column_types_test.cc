@@ -37,10 +37,10 @@ TEST(ColumnTypes, HoldAllThatTheirKindHolds) {
 
 TEST(ColumnTypes, AreOneTypeAndNothingMore) {
   for (const char* type :
-       {"text", "numeric(12,2)", "numeric(3, -2)", "text[]", "timestamp(3) with time zone",
-        "double precision", "\"my type\"", "shop.\"Money\"", "enum('a','it''s; --','b,)')",
-        "varchar(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "int unsigned",
-        "text COLLATE \"C\"", "geometry(Point,4326)", "Größe"}) {
+       {"text", "numeric(12,2)", "numeric(3, -2)", "text[]", "text[3]",
+        "timestamp(3) with time zone", "double precision", "\"my type\"", "shop.\"Money\"",
+        "enum('a','it''s; --','b,)')", "varchar(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+        "int unsigned", "text COLLATE \"C\"", "geometry(Point,4326)", "Größe"}) {
     EXPECT_EQ(ProblemOfType(type, Dialect::kPostgres), "") << type;
   }
   EXPECT_EQ(ProblemOfType("`my type`", Dialect::kMysql), "");
@@ -56,6 +56,10 @@ TEST(ColumnTypes, AreOneTypeAndNothingMore) {
                            "\"open",
                            "text NOT NULL",
                            "text PRIMARY KEY",
+                           "int key",
+                           "[text, more text]",
+                           "text[",
+                           "text]",
                            "text DEFAULT (now())",
                            "int CHECK (id > 0)",
                            "text\nNOT",
