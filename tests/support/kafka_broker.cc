@@ -170,8 +170,10 @@ void KafkaBroker::Start() {
 
 std::string KafkaBroker::StartOnce() {
   ProcessOptions broker;
-  broker.argv = {Java(), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                 "-cp",  classpath_, "kafka.Kafka",      dir_.File("server.properties")};
+  broker.argv = {Java(), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"};
+  broker.argv.insert(broker.argv.end(), options_.java_options.begin(), options_.java_options.end());
+  broker.argv.insert(broker.argv.end(),
+                     {"-cp", classpath_, "kafka.Kafka", dir_.File("server.properties")});
   broker.directory = dir_.path().string();
   process_ = std::make_unique<Process>(std::move(broker));
   if (!admin_) admin_ = std::make_unique<KafkaAdmin>(bootstrap());

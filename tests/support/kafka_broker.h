@@ -19,6 +19,7 @@ struct KafkaBrokerOptions {
   // Given: a listener S that is SASL_SSL, of which `config` says the rest (listener.name.s.…).
   // These files of Java are compiled for it.
   std::vector<std::string> sasl_classes{};
+  std::vector<std::string> java_options{};  // of its process: "-Dname=value"
   // Given: a third listener on the first port, whose clients are told to come to the second one,
   // where a proxy is.
   int proxied_port = 0;
