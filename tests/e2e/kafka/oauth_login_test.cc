@@ -6,6 +6,7 @@
 #include "consumer/json/json_text.h"
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/topic_reader.h"
+#include "tests/support/jwt.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/stub_server.h"
 
@@ -15,24 +16,9 @@ namespace {
 using namespace std::chrono_literals;
 using fencepost::testing::KafkaBroker;
 using fencepost::testing::StubServer;
+using fencepost::testing::UnsignedJwt;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// A JWT without a signature (RFC 7519, 6), which a broker without a validator of its own takes.
-std::string Jwt() {
-  const auto now = std::chrono::duration_cast<std::chrono::seconds>(
-      std::chrono::system_clock::now().time_since_epoch());
-  const auto part = [](const std::string& json) {
-    std::string text = ToBase64(json);
-    text.erase(text.find_last_not_of('=') + 1);
-    for (char& c : text) c = c == '+' ? '-' : c == '/' ? '_' : c;
-    return text;
-  };
-  return part(R"({"alg":"none"})") + "." +
-         part(fmt::format(R"({{"sub":"billing","iat":{},"exp":{}}})", now.count() - 5,
-                          now.count() + 600)) +
-         ".";
-}
 
 class OauthLogin : public ::testing::Test {
  protected:
@@ -62,8 +48,8 @@ class OauthLogin : public ::testing::Test {
   }
 
   StubServer::Answer answer_{
-      .body =
-          fmt::format(R"({{"access_token":"{}","token_type":"Bearer","expires_in":600}})", Jwt())};
+      .body = fmt::format(R"({{"access_token":"{}","token_type":"Bearer","expires_in":600}})",
+                          UnsignedJwt(600s))};
   const StubServer provider_{[this](const StubServer::Request&) { return answer_; }};
   KafkaOptions options_;
 };

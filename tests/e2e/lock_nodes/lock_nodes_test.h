@@ -4,45 +4,16 @@
 
 #include <sys/stat.h>
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "tests/support/load.h"
 #include "tests/support/paths.h"
 #include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
-
-// Orders that go on coming, a few at a time: the next ones when these have taken effect.
-class Load {
- public:
-  Load(Orders& orders, const EffectsTable& table)
-      : orders_(orders), table_(table), thread_([this] { Run(); }) {}
-  ~Load() { Stop(); }
-  Load(const Load&) = delete;
-  Load& operator=(const Load&) = delete;
-  void Stop() {
-    stop_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  void Run() {
-    while (!stop_) {
-      orders_.Produce(20);
-      (void)WaitUntil(std::chrono::minutes(2),
-                      [&] { return stop_ || table_.Count() == orders_.unique(); });
-    }
-  }
-
-  Orders& orders_;
-  const EffectsTable& table_;
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
-};
 
 class LockNodesTest : public PipelineTest {
  protected:
