@@ -157,6 +157,7 @@ std::vector<Example> Examples() {
 
 std::vector<Finding> CheckTogether(std::span<const LoadResult> files) {
   std::map<std::string, const LoadResult*> first;
+  std::string keytab;  // the first one's
   std::vector<Finding> all;
   for (const LoadResult& file : files) {
     if (!file.options) continue;
@@ -171,6 +172,18 @@ std::vector<Finding> CheckTogether(std::span<const LoadResult> files) {
                      "{} reads one of kafka.topics in the same group \"{}\": each would get a part "
                      "of the records; give each a kafka.group of its own",
                      shares->file, file.options->kafka.group);
+    }
+    const consumer::PipelineOptions& o = *file.options;
+    const std::pair<const char*, consumer::ClusterOptions> clusters[] = {
+        {"kafka", o.kafka}, {"output.kafka", OutputCluster(o)}, {"dead_letter", LetterCluster(o)}};
+    for (const auto& [section, cluster] : clusters) {
+      const std::string& own = cluster.kerberos.keytab;
+      const std::string path = fmt::format("{}.sasl.kerberos.keytab", section);
+      if (keytab.empty()) keytab = own;
+      if (!file.places.contains(path) || own == keytab) continue;
+      findings.Error(file.PlaceOf(path), "sasl",
+                     "{}.sasl.kerberos.keytab: a process has one keytab, and another one is {}",
+                     section, keytab);
     }
     for (Finding& finding : findings.Take()) all.push_back(std::move(finding));
   }

@@ -44,8 +44,8 @@ LoadResult Load(const std::string& path, const Environment& environment, const B
 LoadResult LoadText(std::string_view text, const std::string& file, const Environment& environment,
                     const Beside& beside = {});
 
-// What is wrong with running these files in one process: a pipeline name that comes twice, or two
-// pipelines that share the records of a topic.
+// What is wrong with running these files in one process: a pipeline name that comes twice, two
+// pipelines that share the records of a topic, or two keytabs.
 std::vector<Finding> CheckTogether(std::span<const LoadResult> files);
 
 // Of config/examples/, by name: what `fencepost create` prints.

@@ -177,6 +177,18 @@ void LintLedger(const Values& values, Findings& findings) {
                           : "only output.postgres, output.mysql and output.sqlite have a ledger");
 }
 
+// A Secret may be mounted later.
+void LintSecretFiles(const Values& values, Findings& findings) {
+  for (const Key& key : Schema()) {
+    const Entry* entry = key.type == Type::kSecret ? values.Find(key.path) : nullptr;
+    if (entry == nullptr || !entry->is_file) continue;
+    const auto secret = Secret::OfFile(entry->texts.front().value).Read();
+    if (secret) continue;
+    findings.Warning(entry->texts.front().at, "login", "{}: {}; it is read again at each login",
+                     key.path, secret.error());
+  }
+}
+
 void LintPort(const Values& values, Findings& findings) {
   const bool credentials =
       values.Given("observe.auth.bearer") || values.Given("observe.auth.basic");
@@ -190,7 +202,9 @@ void LintObserve(const Values& values, Findings& findings) {
   LintPort(values, findings);
   constexpr std::string_view kToken = "observe.control_token";
   const bool by_token = values.String("observe.control") == "token";
-  if (by_token && values.String(kToken).empty()) {
+  if (values.Wrong(kToken)) {
+    // It was told.
+  } else if (by_token && values.String(kToken).empty()) {
     findings.Error(values.KeyPlace("observe.control"), "missing",
                    "{} is missing or empty: observe.control: token needs it", kToken);
   } else if (!by_token && values.Given(kToken)) {
@@ -269,6 +283,7 @@ void Lint(const Values& values, Findings& findings) {
   for (const Relation& relation : kRelations) LintRelation(relation, values, findings);
   LintLedger(values, findings);
   LintObserve(values, findings);
+  LintSecretFiles(values, findings);
   LintHandler(values, findings);
   LintDeadLetter(values, findings);
   LintOutput(values, findings);

@@ -176,6 +176,15 @@ void AdviseTls(const Values& values, Findings& findings) {
                      "observe.auth without observe.tls: token and password cross the network as "
                      "they are");
   }
+  for (const char* path : {"kafka.decode.registry", "output.kafka.encode.registry"}) {
+    const std::string url = fmt::format("{}.url", path);
+    const bool login = values.Given(fmt::format("{}.username", path)) ||
+                       values.Given(fmt::format("{}.bearer", path)) ||
+                       values.Given(fmt::format("{}.oauth2", path));
+    if (!login || !IsPlain(values.String(url))) continue;
+    findings.Warning(values.ValuePlace(url), kRule,
+                     "{} without TLS: the login crosses the network as it is; write https://", url);
+  }
   const auto* const mysql = std::get_if<consumer::MysqlOptions>(&o.output);
   if (mysql == nullptr || mysql->tls || IsLocal(mysql->host)) return;
   findings.Warning(values.KeyPlace("output.mysql"), kRule,

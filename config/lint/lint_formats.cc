@@ -33,6 +33,20 @@ void LintRegistry(const Values& values, const std::string& path, Findings& findi
                    path);
   }
   LintPair(values, path + ".username", path + ".password", findings);
+  LintPair(values, path + ".tls.certificate", path + ".tls.key", findings);
+  const char* said = nullptr;
+  for (const char* how : {".username", ".bearer", ".oauth2"}) {
+    if (!values.Given(path + how)) continue;
+    if (said != nullptr) {
+      findings.Error(values.KeyPlace(path + how), "login", "{0}{1} and {0}{2}: give one of them",
+                     path, said, how);
+    }
+    said = how;
+  }
+  for (const Text& header : values.Texts(path + ".headers")) {
+    if (header.value.find_first_of("\r\n") == std::string::npos) continue;
+    findings.Error(header.at, "value", "{}.headers.{}: a header is one line", path, header.name);
+  }
 }
 
 void LintEncodePart(const Values& values, const std::string& part, Findings& findings) {

@@ -13,8 +13,8 @@
 namespace fencepost::config {
 namespace {
 
-// OAUTHBEARER logs in with a token from sasl.oauth, AWS_MSK_IAM by what AWS gives to a machine,
-// everything else with a password.
+// OAUTHBEARER logs in with a token from sasl.oauth, GSSAPI by sasl.kerberos, AWS_MSK_IAM by what
+// AWS gives to a machine, everything else with a password.
 void LintLogin(const Values& values, const std::string& section,
                const consumer::ClusterOptions& cluster, Findings& findings) {
   const std::string sasl = section + ".sasl";
@@ -23,6 +23,7 @@ void LintLogin(const Values& values, const std::string& section,
   const std::string mechanism = values.String(how);
   const bool token = mechanism == "OAUTHBEARER";
   const bool iam = mechanism == "AWS_MSK_IAM";
+  const bool ticket = mechanism == "GSSAPI";
   const auto missing = [&](const std::string& key, const char* more = "") {
     findings.Error(values.ValuePlace(how), "missing", "{} is missing: {} needs it{}", key,
                    mechanism, more);
@@ -32,10 +33,13 @@ void LintLogin(const Values& values, const std::string& section,
     if (used) return missing(key);
     findings.Error(values.KeyPlace(key), "sasl", "{} is not for {}: {}", key, mechanism, why);
   };
-  const std::string instead = iam ? "it logs in by the credentials that AWS's SDKs find"
-                                  : fmt::format("it logs in by {}.oauth", sasl);
-  for (const char* key : {".username", ".password"}) only(!token && !iam, sasl + key, instead);
+  const std::string instead =
+      iam ? "it logs in by the credentials that AWS's SDKs find"
+          : fmt::format("it logs in by {}.{}", sasl, ticket ? "kerberos" : "oauth");
+  const bool password = !token && !iam && !ticket;
+  for (const char* key : {".username", ".password"}) only(password, sasl + key, instead);
   only(token, sasl + ".oauth", "it is for OAUTHBEARER");
+  only(ticket, sasl + ".kerberos", "it is for GSSAPI");
   if (!iam) only(false, sasl + ".region", "it is for AWS_MSK_IAM");
   if (iam && !values.Wrong(section + ".brokers")) {
     if (!cluster.tls) missing(section + ".tls");

@@ -64,8 +64,9 @@ std::optional<Node> ValueOf(const Key* key, std::string_view text, Place at, Fin
   // [::1]:9092 is no list.
   const bool list = key != nullptr && Within(text, '[', ']') &&
                     (needs(Node::Kind::kList) || key->or_selectors || key->or_texts);
-  const bool map =
-      key != nullptr && Within(text, '{', '}') && (needs(Node::Kind::kMap) || key->or_section);
+  const bool file = key != nullptr && key->type == Type::kSecret && text.starts_with("{file:");
+  const bool map = key != nullptr && Within(text, '{', '}') &&
+                   (needs(Node::Kind::kMap) || key->or_section || file);
   if (list || map) {
     Findings own("");
     std::optional<Node> value = ParseValue(text, 0, own);

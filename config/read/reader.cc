@@ -123,14 +123,17 @@ class Reader {
       findings_.Error(key_node.at, "type", "{} has no value", key.path);
     } else if (key.or_section && value.kind == Node::Kind::kMap) {
       ReadSectionInstead(key, key_node, value);
+    } else if (key.type == Type::kSecret && value.kind == Node::Kind::kMap) {
+      ReadSecretFile(key, value);
     } else if (const bool or_list = key.or_selectors || key.or_texts;
                value.kind != KindFor(key.type) && !(or_list && value.kind == Node::Kind::kList) &&
                !(key.by_commas && value.kind == Node::Kind::kScalar)) {
       findings_.Error(value.at, "type", "{} needs {}{}, here is {}", key.path,
                       KindText(KindFor(key.type)),
-                      or_list          ? " or a list"
-                      : key.or_section ? " or a map"
-                                       : "",
+                      or_list                     ? " or a list"
+                      : key.type == Type::kSecret ? " or {file: PATH}"
+                      : key.or_section            ? " or a map"
+                                                  : "",
                       KindText(value.kind));
     } else if (key.type == Type::kSection) {
       ReadSection(key.path, value, key_node.at);
@@ -153,6 +156,21 @@ class Reader {
     }
     findings_.Error(map.at, "type", "{} needs one of {}, here is a map of {}", key.path,
                     ChoicesText(key), map.entries.size());
+  }
+
+  // {file: PATH}. What is no path may be the secret itself, and paths are shown.
+  void ReadSecretFile(const Key& key, const Node& map) {
+    const Node* const path = map.entries.size() == 1 ? &map.entries.front().value : nullptr;
+    if (!path || path->kind != Node::Kind::kScalar || map.entries.front().key.text != "file") {
+      return findings_.Error(map.at, "type", "{} needs a text or {{file: PATH}}, here is a map",
+                             key.path);
+    }
+    const auto text = Expanded(key, *path, Lines::kOne);
+    if (text && text->value.starts_with('/')) {
+      values_.entries_[key.path] = {{.texts = {*text}, .is_file = true}};
+    } else if (text) {
+      findings_.Error(path->at, "value", "{}: a file's path begins with /", key.path);
+    }
   }
 
   void Keep(const Key& key, const Node& value) {

@@ -92,6 +92,13 @@ Json Form(const Key& key) {
       return Section(key);
     case Type::kText:
       return Reference("text");
+    case Type::kSecret:
+      return {{"anyOf",
+               {Reference("text"),
+                {{"type", "object"},
+                 {"properties", {{"file", Reference("text")}}},
+                 {"required", {"file"}},
+                 {"additionalProperties", false}}}}};
     case Type::kInteger:
     case Type::kDecimal:
       return Number(key);

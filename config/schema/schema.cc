@@ -129,7 +129,7 @@ std::vector<Key> LockKeys() {
             {.check = CheckLockNode, .required = true, .by_commas = true, .basic = true}),
       redis("username", &locking::RedisOptions::username, "ACL user; with `password`."),
       redis("password", &locking::RedisOptions::password, "Password; an empty one means none.",
-            {.secret = true, .empty_text = true}),
+            {.empty_text = true}),
       redis("tls", &locking::RedisOptions::tls,
             "Encrypts the connections (TLS 1.2 or later), but for sockets and `redis://` URLs. "
             "`{}`: by the system's CAs. The files are read at the start."),
@@ -248,13 +248,12 @@ std::vector<Key> LedgerAndObserveKeys() {
           "`control: token` asks for its own token instead.",
           {.of_process = true}),
       observe("auth.bearer", At(kObserve, &ObserveOptions::auth, &PortAuth::bearer),
-              "A token, without the word Bearer.",
-              {.of_process = true, .check = CheckBearer, .secret = true}),
+              "A token, without the word Bearer.", {.of_process = true, .check = CheckBearer}),
       observe("auth.basic", "A user and a password, as browsers ask for.", {.of_process = true}),
       observe("auth.basic.username", At(kObserve, &ObserveOptions::auth, &PortAuth::username),
               "User.", {.of_process = true, .check = CheckBasicUser, .required = true}),
       observe("auth.basic.password", At(kObserve, &ObserveOptions::auth, &PortAuth::password),
-              "Its password.", {.of_process = true, .required = true, .secret = true}),
+              "Its password.", {.of_process = true, .required = true}),
       observe(
           "auth.open", At(kObserve, &ObserveOptions::auth, &PortAuth::open),
           "What anybody may ask, also without a client's certificate: `live`, `ready`. Both are "
@@ -270,7 +269,7 @@ std::vector<Key> LedgerAndObserveKeys() {
               "In a process with several files the first one counts.",
               {.of_process = true}),
       observe("control_token", &ObserveOptions::control_token, "With `control: token`.",
-              {.of_process = true, .secret = true}),
+              {.of_process = true}),
       observe("log", "The log, on standard error."),
       observe("log.level", &ObserveOptions::log_level, "The lowest level that is logged.",
               {.reload = Reload::kLive,
@@ -307,7 +306,9 @@ void FillIn(Key& key, const std::vector<Key>& all) {
   }
   if (key.choices.empty()) key.choices = key.to.choices;
   if (!key.choices.empty()) key.type = T::kChoice;
-  const bool texts = key.type == T::kText || key.type == T::kTextMap || key.type == T::kSelectorMap;
+  key.secret = key.secret || key.type == T::kSecret;
+  const bool texts = key.type == T::kText || key.type == T::kSecret || key.type == T::kTextMap ||
+                     key.type == T::kSelectorMap;
   if (texts && key.check == nullptr && !key.empty_text) key.check = CheckNotEmpty;
   if (!key.to.text || !key.default_value.empty() || key.type == T::kSection) return;
   PipelineOptions options;

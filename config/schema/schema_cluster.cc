@@ -4,6 +4,7 @@
 
 #include "config/schema/checks.h"
 #include "config/schema/schema.h"
+#include "config/schema/schema_oauth.h"
 
 namespace fencepost::config {
 namespace {
@@ -35,8 +36,9 @@ Target Brokers(Cluster cluster) {
 template <typename Cluster>
 std::vector<Key> ClusterKeys(const std::string& path, std::string_view brokers, Cluster cluster) {
   const KeysOf of(path, cluster);
+  const KeysOf kerberos(path + ".sasl.kerberos", Reach(cluster, &ClusterOptions::kerberos));
   const KeysOf oauth(path + ".sasl.oauth", Reach(cluster, &ClusterOptions::oauth));
-  return {
+  std::vector<Key> keys = {
       of("brokers", Brokers(cluster), brokers, {.check = CheckBroker, .by_commas = true}),
       of("tls", &ClusterOptions::tls,
          "Encrypts the connections to the brokers. `{}`: by the system's CAs."),
@@ -47,29 +49,33 @@ std::vector<Key> ClusterKeys(const std::string& path, std::string_view brokers, 
       of("tls.key", &ClusterOptions::tls_key, "File with the client's key; with `certificate`."),
       of("sasl", "Logs in at the brokers."),
       of("sasl.mechanism", &ClusterOptions::sasl_mechanism, "How to log in.",
-         {.choices = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM"},
+         {.choices = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM",
+                      "GSSAPI"},
           .required = true}),
       of("sasl.username", &ClusterOptions::sasl_username, "User; of PLAIN and SCRAM."),
-      of("sasl.password", &ClusterOptions::sasl_password, "Password; of PLAIN and SCRAM.",
-         {.secret = true, .empty_text = true}),
+      of("sasl.password", &ClusterOptions::sasl_password,
+         "Password; of PLAIN and SCRAM. A file is read every two seconds.", {.empty_text = true}),
       of("sasl.region", &ClusterOptions::sasl_region,
          "AWS_MSK_IAM: the region. Credentials come from where AWS's SDKs look for them "
          "(environment, EKS, ECS, EC2 by IMDSv2), but not from profile files.",
          {.default_words = "a broker's name, `AWS_REGION`, `AWS_DEFAULT_REGION`",
           .check = CheckRegion}),
-      oauth("",
-            "OAUTHBEARER: tokens come from an OIDC provider by the client credentials grant and "
-            "are renewed before they expire."),
-      oauth("token_url", &OauthOptions::token_url,
-            "The provider's token endpoint. Its certificate is checked against the system's.",
-            {.check = CheckHttpUrl, .required = true}),
-      oauth("client_id", &OauthOptions::client_id, "The client.", {.required = true}),
-      oauth("client_secret", &OauthOptions::client_secret, "The client's secret.",
-            {.required = true, .secret = true, .empty_text = true}),
-      oauth("scope", &OauthOptions::scope, "Scopes to ask for, separated by spaces."),
-      oauth("extensions", &OauthOptions::extensions,
-            "Further values for the broker, as `NAME=VALUE,…` (such as logicalCluster)."),
+      kerberos("", "GSSAPI: who logs in. Needs Debian's `libsasl2-modules-gssapi-mit`."),
+      kerberos("keytab", &KerberosOptions::keytab,
+               "File with the client's key, whose first principal logs in. A process has one.",
+               {.required = true}),
+      kerberos("service", &KerberosOptions::service,
+               "The brokers' principals are this, `/` and their host."),
   };
+  Append(keys, OauthKeys(oauth,
+                         "OAUTHBEARER: tokens come from an OIDC provider by the client credentials "
+                         "grant and are renewed before they expire.",
+                         "The provider's token endpoint. Its certificate is checked against the "
+                         "system's."));
+  keys.push_back(
+      oauth("extensions", &OauthOptions::extensions,
+            "Further values for the broker, as `NAME=VALUE,…` (such as logicalCluster)."));
+  return keys;
 }
 
 std::vector<Key> LikeKafka(const std::string& path, std::vector<Key> keys) {

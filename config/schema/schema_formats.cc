@@ -3,6 +3,7 @@
 #include "config/schema/checks.h"
 #include "config/schema/schema.h"
 #include "config/schema/schema_lists.h"
+#include "config/schema/schema_oauth.h"
 
 namespace fencepost::config {
 namespace {
@@ -29,17 +30,29 @@ std::vector<std::pair<std::string_view, RecordFormat>> Formats() {
 template <typename... To>
 std::vector<Key> RegistryKeys(const std::string& path, const std::string& same_as, To... to) {
   const KeysOf registry(path, Reach(to...));
+  const KeysOf auth(path, Reach(to..., &RegistryOptions::auth));
+  const KeysOf oauth(path + ".oauth2",
+                     Reach(to..., &RegistryOptions::auth, &HttpAuthOptions::oauth));
   std::vector<Key> keys = {
       registry("url", &RegistryOptions::url,
                "Where its REST API is, such as `https://registry:8081`.",
                {.check = CheckHttpUrl, .required = true}),
-      registry("username", &RegistryOptions::username, "User (basic authentication)."),
-      registry("password", &RegistryOptions::password, "Password.",
-               {.secret = true, .empty_text = true}),
-      registry("tls", "Which certificates are trusted, if not the system's."),
-      registry("tls.ca", &RegistryOptions::tls_ca, "File with the certificates that are trusted.",
-               {.required = true}),
+      auth("username", &HttpAuthOptions::username, "User (basic authentication)."),
+      auth("password", &HttpAuthOptions::password, "Its password.", {.empty_text = true}),
+      auth("bearer", &HttpAuthOptions::bearer, "Instead: a token.", {.check = CheckBearer}),
+      registry("headers", &RegistryOptions::headers,
+               "Further headers of each request, such as `target-sr-cluster`.",
+               {.check = CheckHttpHeader, .secret = true}),
+      registry("tls", "How certificates are checked, and ours."),
+      registry("tls.ca", &RegistryOptions::tls_ca,
+               "File with the certificates that are trusted, instead of the system's."),
+      registry("tls.certificate", &RegistryOptions::tls_certificate,
+               "File with the client's certificate; with `key`."),
+      registry("tls.key", &RegistryOptions::tls_key,
+               "File with the client's key, without passphrase; with `certificate`."),
   };
+  Append(keys, OauthKeys(oauth, "Instead: a token by OAuth's client credentials grant.",
+                         "Where tokens come from."));
   if (!same_as.empty()) {
     for (Key& key : keys) key.same_as = same_as + key.path.substr(path.size());
   }

@@ -3,6 +3,7 @@
 
 #include "config/schema/checks.h"
 #include "config/schema/schema.h"
+#include "config/schema/schema_oauth.h"
 
 namespace fencepost::config {
 namespace {
@@ -54,7 +55,7 @@ Target InPlaceOfWord(std::string HttpHandlerOptions::*text, Form HttpHandlerOpti
 std::vector<Key> HttpKeys() {
   const KeysOf http("handler.http", kHttp);
   const KeysOf oauth("handler.http.auth.oauth2", kHttpOauth);
-  return {
+  std::vector<Key> keys = {
       http("", Chosen(kHttp, [](PipelineOptions& o) { o.handler.kind = HttpHandlerOptions(); }),
            "Sends the record's value to an HTTP service; the answer's body becomes the value. Each "
            "call carries `Idempotency-Key` and `Fencing-Token`."),
@@ -127,19 +128,9 @@ std::vector<Key> HttpKeys() {
       http("auth.basic.username", At(kHttp, &HttpHandlerOptions::auth, &HttpAuthOptions::username),
            "User.", {.check = CheckBasicUser, .required = true}),
       http("auth.basic.password", At(kHttp, &HttpHandlerOptions::auth, &HttpAuthOptions::password),
-           "Its password.", {.required = true, .secret = true, .empty_text = true}),
+           "Its password.", {.required = true, .empty_text = true}),
       http("auth.bearer", At(kHttp, &HttpHandlerOptions::auth, &HttpAuthOptions::bearer),
-           "A token, without the word Bearer.", {.check = CheckBearer, .secret = true}),
-      oauth("",
-            "A token by OAuth's client credentials grant: one for all calls, renewed before it "
-            "expires and once the service refuses it (401)."),
-      oauth("token_url", &OauthOptions::token_url,
-            "Where tokens come from; its certificate is checked against the system's and `tls.ca`.",
-            {.check = CheckHttpUrl, .required = true}),
-      oauth("client_id", &OauthOptions::client_id, "The client.", {.required = true}),
-      oauth("client_secret", &OauthOptions::client_secret, "Its secret.",
-            {.required = true, .secret = true, .empty_text = true}),
-      oauth("scope", &OauthOptions::scope, "Scopes to ask for, separated by spaces."),
+           "A token, without the word Bearer.", {.check = CheckBearer}),
       http("tls", "How the service's certificate is checked, and ours."),
       http("tls.ca", &HttpHandlerOptions::tls_ca,
            "File with the certificates that are trusted, instead of the system's."),
@@ -148,6 +139,12 @@ std::vector<Key> HttpKeys() {
       http("tls.key", &HttpHandlerOptions::tls_key,
            "File with the client's key, without passphrase; with `certificate`."),
   };
+  Append(keys, OauthKeys(oauth,
+                         "A token by OAuth's client credentials grant: one for all calls, renewed "
+                         "before it expires and once the service refuses it (401).",
+                         "Where tokens come from; its certificate is checked against the system's "
+                         "and `tls.ca`."));
+  return keys;
 }
 
 std::vector<Key> RetryKeys() {

@@ -14,6 +14,10 @@ using consumer::HeaderRules;
 using consumer::Selector;
 
 void Store(const Given& given, std::string& to) { to = given.texts.front().value; }
+void Store(const Given& given, Secret& to) {
+  const std::string& text = given.texts.front().value;
+  to = given.is_file ? Secret::OfFile(text) : Secret(text);
+}
 void Store(const Given& given, bool& to) { to = given.number != 0; }
 void Store(const Given& given, double& to) { to = static_cast<double>(given.number) / 1000; }
 void Store(const Given& given, consumer::Millis& to) { to = consumer::Millis(given.number); }

@@ -25,6 +25,7 @@ using consumer::PipelineOptions;
 
 enum class Type : std::uint8_t {
   kText,
+  kSecret,   // a text, or {file: PATH}
   kSection,  // a map of further keys
   kInteger,
   kDecimal,  // 2, 1.5
@@ -59,6 +60,7 @@ struct Given {
   // kInteger; kDuration in milliseconds; kSize in bytes; kDecimal in thousandths; kBoolean
   std::int64_t number = 0;
   bool is_list = false;
+  bool is_file = false;  // of kSecret: the text is a path
 };
 
 struct Target {
@@ -73,6 +75,7 @@ struct Target {
 };
 
 void Store(const Given& given, std::string& to);
+void Store(const Given& given, Secret& to);
 void Store(const Given& given, bool& to);
 void Store(const Given& given, double& to);
 void Store(const Given& given, consumer::Millis& to);
@@ -121,6 +124,7 @@ constexpr Type TypeOf() {
   using Texts = std::vector<std::string>;
   using Pairs = std::vector<std::pair<std::string, std::string>>;
   using consumer::Selector;
+  if constexpr (is_same_v<T, Secret>) return Type::kSecret;
   if constexpr (is_same_v<T, bool>) return Type::kBoolean;
   if constexpr (std::is_integral_v<T>) return Type::kInteger;
   if constexpr (is_same_v<T, double>) return Type::kDecimal;

@@ -31,7 +31,7 @@ constexpr std::array<Rule, 59> kRules{{
     {"selector", "Selectors are well-formed and used where they mean something."},
     {"record-id", "record_id identifies a record."},
     {"nodes", "There are 1, 3, 5 or 7 lock nodes, each once."},
-    {"login", "A user of the lock nodes has a password."},
+    {"login", "A login is given once, and its secret can be read."},
     {"tls", "TLS has its files, they can be used, and it is not left out by mistake."},
     {"ttl", "The lock store allows lock.ttl."},
     {"min-validity", "A lease of lock.ttl can have lock.min_validity left."},

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "locking/base/secret.h"
+
 namespace fencepost::config {
 namespace {
 
@@ -21,29 +23,6 @@ bool IsVariableName(std::string_view name) {
   return !name.empty() && letter(name.front()) &&
          std::all_of(name.begin(), name.end(),
                      [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
-
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
-// A file's text as it was meant, whatever editor wrote it.
-std::string WithoutMarks(std::string text) {
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-  for (auto at = text.find("\r\n"); at != std::string::npos; at = text.find("\r\n", at)) {
-    text.erase(at, 1);
-  }
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  return text;
-}
-
-// A predicate; empty: it is one line.
-std::string_view ProblemOfLine(std::string_view value) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  if (value.find('\0') != std::string_view::npos) return "holds a NUL byte";
-  if (value.find_first_of("\r\n") != std::string_view::npos) return "holds a line break";
-  if (value.starts_with(kByteOrderMark)) return "begins with a byte order mark";
-  if (value.empty() || (!blank(value.front()) && !blank(value.back()))) return "";
-  return "begins or ends with a blank: remove it, or, if it is meant, write it here beside the "
-         "${…}";
 }
 
 // What is written between ${ and }.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "consumer/pipeline/error_class.h"
+#include "consumer/pipeline/server_options.h"
 #include "consumer/record/record.h"
 #include "consumer/record/selector.h"
 
@@ -80,12 +81,6 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
-// OIDC's client credentials grant (RFC 6749, 4.4); empty: not used. `extensions` are of SASL
-// OAUTHBEARER.
-struct OauthOptions {
-  std::string token_url, client_id, client_secret, scope, extensions;
-};
-
 // Several records in one call: as many as wait, up to max_records, once the first has waited for
 // `linger`.
 struct BatchOptions {
@@ -99,13 +94,6 @@ enum class HttpBody : std::uint8_t { kValue, kNone, kJq };
 // record's value, or what a jq program makes of both.
 enum class HttpResult : std::uint8_t { kReplace, kKeep, kMerge, kJq };
 enum class HttpBatchForm : std::uint8_t { kArray, kNdjson };
-
-// How a service is told who calls: one of them, or none.
-struct HttpAuthOptions {
-  std::string bearer;
-  std::string username, password;  // basic
-  OauthOptions oauth;
-};
 
 struct HttpHandlerOptions {
   std::string url;  // with selectors in braces

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "consumer/pipeline/handler_options.h"
+#include "consumer/pipeline/server_options.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/selector.h"
@@ -27,34 +28,6 @@ enum class Order : std::uint8_t { kPartition, kKey, kNone };
 enum class OnBad : std::uint8_t { kStop, kDeadLetter, kSkip };  // skip: on_id_conflict only
 enum class OnConflict : std::uint8_t { kError, kIgnore, kUpdate };
 enum class OnNull : std::uint8_t { kBad, kSkip, kDelete };
-
-// How keys or values are written in Kafka. kJson and kBytes are taken as they are, kJsonSchema
-// without the header of Confluent's wire format; the others become JSON by their schema.
-enum class RecordFormat : std::uint8_t { kAvro, kProtobuf, kJsonSchema, kJson, kBytes };
-
-struct RegistryOptions {
-  std::string url;  // empty: no format needs one
-  std::string username, password;
-  std::string tls_ca;  // a path; empty: the system's
-};
-
-struct DecodeOptions {
-  RecordFormat value = RecordFormat::kJson;
-  RecordFormat key = RecordFormat::kJson;
-  RegistryOptions registry;
-  static bool IsWireFormat(RecordFormat format) { return format <= RecordFormat::kJsonSchema; }
-  [[nodiscard]] bool Needed() const { return IsWireFormat(value) || IsWireFormat(key); }
-};
-
-// How a cluster is reached.
-struct ClusterOptions {
-  std::vector<std::string> brokers;
-  bool tls = false;                              // without a CA by the system's
-  std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
-  std::string sasl_mechanism, sasl_username, sasl_password;
-  std::string sasl_region;  // of AWS_MSK_IAM, which needs it
-  OauthOptions oauth;
-};
 
 struct KafkaOptions : ClusterOptions {
   std::vector<std::string> topics;
@@ -155,7 +128,8 @@ struct PostgresOptions {
   std::string dsn;
   std::string host;  // or the path of a Unix socket's folder
   int port = 0;      // 0: libpq's own
-  std::string user, password, database, sslmode;
+  std::string user, database, sslmode;
+  Secret password;
   // One effect, or `effects`: EffectsOf.
   std::string table;
   std::vector<Column> columns;
@@ -171,7 +145,8 @@ struct PostgresOptions {
 struct MysqlOptions {
   std::string host;  // or the path of a Unix socket
   int port = 3306;
-  std::string user, password, database;
+  std::string user, database;
+  Secret password;
   bool tls = false;  // the server's certificate is checked; without a CA by the system's
   std::string tls_ca, tls_certificate, tls_key;  // paths
   std::string table;                             // NAME or DATABASE.NAME
@@ -324,7 +299,9 @@ struct PortTls {
 
 // Who may ask the HTTP port: who says the token, or name and password. None of both: anybody.
 struct PortAuth {
-  std::string bearer, username, password;
+  Secret bearer;  // secrets are read at every request
+  std::string username;
+  Secret password;
   std::vector<std::string> open;  // live, ready: they may be asked by anybody
   bool operator==(const PortAuth&) const = default;
 };
@@ -334,7 +311,7 @@ struct ObserveOptions {
   PortTls tls;
   PortAuth auth;
   ControlAccess control = ControlAccess::kOff;
-  std::string control_token;
+  Secret control_token;  // read at every request
   std::string log_level = "info";
   std::string log_format = "json";  // json | text
   TraceOptions traces;

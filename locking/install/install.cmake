@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 # Everything that locking.h includes, and nothing else.
 set(LOCK_HEADERS locking.h quorum_lock/quorum_lock.h quorum_lock/lease.h base/error.h
-  base/types.h core/options.h core/ops.h core/observer.h
+  base/secret.h base/types.h core/options.h core/ops.h core/observer.h
   core/store/sentinel.h core/store/node_clock.h core/store/store.h redis/options.h
   recipes/batch_lock.h recipes/election.h recipes/multi_lock.h recipes/reentrant_lock.h)
 foreach(header ${LOCK_HEADERS})

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "locking/base/secret.h"
+
 namespace fencepost::locking {
 
 // A node: HOST:PORT, [V6]:PORT, unix:/path, or a URL: redis://[USER[:PASSWORD]@]HOST[:PORT],
@@ -15,7 +17,7 @@ namespace fencepost::locking {
 struct RedisOptions {
   std::vector<std::string> nodes{};  // 1, 3, 5 or 7 independent primaries
   std::string username{};            // ACL user; empty: AUTH with the password only
-  std::string password{};            // empty: no AUTH
+  Secret password{};                 // empty: no AUTH; of a file, it is read at every connect
   bool tls = false;                  // TLS with the system's CAs; also on when a file below is set
   std::string tls_ca{};              // path; empty: the system's
   std::string tls_certificate{};  // path of our own certificate (chain), for nodes that ask for one

@@ -156,7 +156,8 @@ class Exchange final : private httplib::Server {
     if (answer.status == 401) {
       const consumer::PortAuth& auth = endpoints_.auth;
       if (!auth.bearer.empty()) Challenge(response, "Bearer realm=\"fencepost\"");
-      if (!all_.basic_.empty()) Challenge(response, R"(Basic realm="fencepost", charset="UTF-8")");
+      if (!auth.username.empty())
+        Challenge(response, R"(Basic realm="fencepost", charset="UTF-8")");
     }
     response.set_content(std::move(answer.body), answer.type);
   }
@@ -200,14 +201,27 @@ class Exchange final : private httplib::Server {
   }
 
   [[nodiscard]] bool HasCredentials() const {
-    const std::string& bearer = endpoints_.auth.bearer;
-    if (bearer.empty() && all_.basic_.empty()) return true;
-    const bool token = !bearer.empty() && SameSecret(Credentials(request_, "Bearer"), bearer);
-    const bool basic =
-        !all_.basic_.empty() && SameSecret(Credentials(request_, "Basic"), all_.basic_);
-    const bool good = token || basic;
+    const consumer::PortAuth& auth = endpoints_.auth;
+    if (auth.bearer.empty() && auth.username.empty()) return true;
+    const bool good =
+        (!auth.bearer.empty() && Says("Bearer", auth.bearer, "observe.auth.bearer")) ||
+        (!auth.username.empty() &&
+         Says("Basic", auth.password, "observe.auth.basic.password", auth.username));
     if (!good) NoteWrongCredentials();
     return good;
+  }
+
+  // Whether the request has that secret, or user and password. Nobody has one that cannot be read.
+  [[nodiscard]] bool Says(const std::string& scheme, const Secret& secret, std::string_view key,
+                          const std::string& user = "") const {
+    const auto text = secret.Read();
+    if (!text) {
+      endpoints_.note(locking::Severity::kWarn, "secret_not_read",
+                      fmt::format("{}: {}", key, text.error()));
+      return false;
+    }
+    const std::string expected = user.empty() ? *text : InBase64(user + ":" + *text);
+    return !expected.empty() && SameSecret(Credentials(request_, scheme), expected);
   }
 
   // Where there are some.
@@ -248,8 +262,7 @@ class Exchange final : private httplib::Server {
   // Why the request may not control anything; empty: it may.
   [[nodiscard]] std::string_view Denied() const {
     if (endpoints_.control.access == ControlAccess::kToken) {
-      const std::string& token = endpoints_.control.token;
-      const bool good = !token.empty() && SameSecret(Credentials(request_, "Bearer"), token);
+      const bool good = Says("Bearer", endpoints_.control.token, "observe.control_token");
       if (!good) NoteWrongCredentials();
       return good ? "" : "the request needs the header Authorization: Bearer TOKEN";
     }
@@ -274,12 +287,7 @@ class Exchange final : private httplib::Server {
 };
 
 Answers::Answers(Endpoints endpoints, bool loopback, std::string host)
-    : endpoints_(std::move(endpoints)),
-      loopback_(loopback),
-      host_(std::move(host)),
-      basic_(endpoints_.auth.username.empty()
-                 ? ""
-                 : InBase64(endpoints_.auth.username + ":" + endpoints_.auth.password)) {}
+    : endpoints_(std::move(endpoints)), loopback_(loopback), host_(std::move(host)) {}
 
 std::string Answers::To(const IncomingRequest& request, const Asker& asker) const {
   return Exchange(*this, request, asker).Run();

@@ -33,7 +33,6 @@ class Answers {
   const Endpoints endpoints_;
   const bool loopback_;
   const std::string host_;
-  const std::string basic_;  // what is to stand behind Authorization: Basic; empty: it is not asked
 };
 
 }  // namespace fencepost::metrics

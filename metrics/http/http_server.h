@@ -46,7 +46,7 @@ struct Control {
   // kLoopback: from this machine, and neither by a proxy (X-Forwarded-For) nor by a page in a
   // browser (Origin). kToken: Authorization: Bearer TOKEN, which is asked for in place of `auth`.
   consumer::ControlAccess access = consumer::ControlAccess::kOff;
-  std::string token{};
+  Secret token{};  // read at every request
   // A POST to this path with this body.
   std::function<ControlAnswer(std::string_view path, std::string_view body)> post{};
 };

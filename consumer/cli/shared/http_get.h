@@ -84,11 +84,13 @@ inline tl::expected<HttpReply, std::string> AskPort(const consumer::ObserveOptio
     set(CURLOPT_SSLKEY, port.tls.key);
   }
   const bool bearer = !port.auth.bearer.empty();
+  const auto secret = (bearer ? port.auth.bearer : port.auth.password).Read();
+  if (!secret) return tl::unexpected("observe.auth: " + secret.error());
   curl_easy_setopt(curl.get(), CURLOPT_HTTPAUTH,
                    static_cast<long>(bearer ? CURLAUTH_BEARER : CURLAUTH_BASIC));
-  set(CURLOPT_XOAUTH2_BEARER, port.auth.bearer);
+  set(CURLOPT_XOAUTH2_BEARER, bearer ? *secret : "");
   set(CURLOPT_USERNAME, bearer ? "" : port.auth.username);
-  set(CURLOPT_PASSWORD, bearer ? "" : port.auth.password);
+  set(CURLOPT_PASSWORD, bearer ? "" : *secret);
   const CURLcode code = curl_easy_perform(curl.get());
   if (code != CURLE_OK) return tl::unexpected<std::string>(curl_easy_strerror(code));
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &reply.status);

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -25,6 +26,22 @@
 
 namespace fencepost::cli {
 namespace {
+
+// MIT Kerberos logs in with the keytab that this variable names, and again before its tickets end,
+// without kinit. Before other threads are there: a reload changes nothing of it.
+void UseKeytab(const config::LoadResult& loaded) {
+  static bool used = false;
+  if (!loaded.options || used) return;
+  const consumer::PipelineOptions& o = *loaded.options;
+  for (const std::string& keytab : {o.kafka.kerberos.keytab, OutputCluster(o).kerberos.keytab,
+                                    LetterCluster(o).kerberos.keytab}) {
+    if (keytab.empty()) continue;
+    setenv("KRB5_CLIENT_KTNAME", keytab.c_str(), 1);
+    setenv("KRB5CCNAME", "MEMORY:", 0);
+    used = true;
+    return;
+  }
+}
 
 std::string StandardInput() {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
@@ -127,9 +144,11 @@ void AddBeside(CLI::App& command, config::Beside& beside) {
 }
 
 config::LoadResult LoadFile(const std::string& file, const config::Beside& beside) {
-  return WithItsPrograms(
+  config::LoadResult loaded = WithItsPrograms(
       file == "-" ? config::LoadText(StandardInput(), "-", config::Environment::Process(), beside)
                   : config::Load(file, config::Environment::Process(), beside));
+  UseKeytab(loaded);
+  return loaded;
 }
 
 // For each one by itself the stand-in with which the fewest findings are errors: the keys know what

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "consumer/handlers/http/http_request.h"
+#include "consumer/handlers/http/oauth_client.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 
@@ -22,6 +25,8 @@ constexpr std::size_t kMaxReferences = 1000;
 constexpr std::string_view kNoRegistry = "the answer is not that of a schema registry";
 constexpr long kTimeoutMs = 10'000;
 constexpr long kConnectMs = 5'000;
+constexpr Millis kTokenLimit{5'000};
+constexpr std::chrono::seconds kUnsaidLife{300};  // of a token, where the provider does not say it
 
 // nullptr: there is no text of this name.
 const std::string* TextAt(const Json& json, const char* name) {
@@ -71,6 +76,36 @@ std::size_t RegistryClient::OnBody(char* data, std::size_t size, std::size_t cou
   return size * count;
 }
 
+tl::expected<void, std::string> RegistryClient::LogIn() {
+  CURL* const easy = easy_.get();
+  const HttpAuthOptions& auth = options_.auth;
+  if (!auth.any()) return {};
+  const auto secret = auth.oauth.token_url.empty() ? SecretOf(auth) : Token();
+  if (!secret) return tl::unexpected("no login: " + secret.error());
+  if (auth.username.empty()) {
+    Set(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+    Set(easy, CURLOPT_XOAUTH2_BEARER, secret->c_str());
+  } else {
+    Set(easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+    Set(easy, CURLOPT_USERNAME, auth.username.c_str());
+    Set(easy, CURLOPT_PASSWORD, secret->c_str());
+  }
+  return {};
+}
+
+tl::expected<std::string, std::string> RegistryClient::Token() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!token_.empty() && now < renew_at_) return token_;
+  HttpHandlerOptions options;
+  options.auth = options_.auth;
+  options.tls_ca = options_.tls_ca;
+  auto fresh = AskForToken(options, "fencepost", kTokenLimit, [this] { return cancelled_.load(); });
+  if (!fresh) return tl::unexpected(std::move(fresh.error()));
+  token_ = std::move(fresh->text);
+  renew_at_ = now + fresh->life.value_or(kUnsaidLife) * 4 / 5;
+  return token_;
+}
+
 RegistryClient::Answer RegistryClient::Ask(const std::string& path, const std::string* post) {
   CURL* const easy = easy_.get();
   const std::string url = options_.url + path;
@@ -97,12 +132,13 @@ RegistryClient::Answer RegistryClient::Ask(const std::string& path, const std::s
   if (!options_.tls_ca.empty()) {
     Set(easy, CURLOPT_CAINFO, options_.tls_ca.c_str());
   }
-  if (!options_.username.empty()) {
-    Set(easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
-    Set(easy, CURLOPT_USERNAME, options_.username.c_str());
-    Set(easy, CURLOPT_PASSWORD, options_.password.c_str());
+  if (!options_.tls_certificate.empty()) {
+    Set(easy, CURLOPT_SSLCERT, options_.tls_certificate.c_str());
+    Set(easy, CURLOPT_SSLKEY, options_.tls_key.c_str());
   }
+  if (auto in = LogIn(); !in) return Unreliable(path, in.error());
   curl::Lines headers;
+  for (const auto& [name, text] : options_.headers) headers.Add(name + ": " + text);
   headers.Add("Accept: application/vnd.schemaregistry.v1+json, application/json");
   if (post != nullptr) {
     headers.Add("Content-Type: application/vnd.schemaregistry.v1+json");
@@ -119,6 +155,7 @@ RegistryClient::Answer RegistryClient::Ask(const std::string& path, const std::s
   Json answer = Json::parse(body_, nullptr, false);
   if (status == 200 && !answer.is_object()) return Unreliable(path, kNoRegistry);
   if (status == 200) return answer;
+  if (status == 401) token_.clear();  // it may have been withdrawn: asked again, with another one
   const bool unknown = status == 404 && SaysUnknown(answer);
   return tl::unexpected(
       RegistryFailure{.unknown = unknown,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -52,6 +53,10 @@ class RegistryClient {
   Answer Ask(const std::string& path, const std::string* body);
   // With all that it refers to; the id is 0 where the answer has none.
   tl::expected<RegisteredSchema, RegistryFailure> Whole(const std::string& path);
+  // Says who asks. Error: why that is not known.
+  tl::expected<void, std::string> LogIn();
+  // Of OAuth: renewed after four fifths of its life, and once it was refused.
+  tl::expected<std::string, std::string> Token();
   [[nodiscard]] std::string PathOf(const std::string& subject) const;
   // The schema's text; what it refers to goes to `schema`.
   tl::expected<std::string, RegistryFailure> Take(const nlohmann::json& answer,
@@ -61,6 +66,8 @@ class RegistryClient {
 
   RegistryOptions options_;
   curl::Easy easy_;
+  std::string token_;  // empty: none
+  std::chrono::steady_clock::time_point renew_at_;
   std::string body_;      // of the answer
   std::size_t left_ = 0;  // bytes that answers may have yet, for one schema
   std::atomic<bool> cancelled_ = false;

@@ -68,6 +68,11 @@ std::optional<std::string_view> PlainHeader(const Record& record, std::string_vi
   return found;
 }
 
+// It is tried again, however often: the service was not asked.
+HandlerFailure NoLogin(const std::string& why) {
+  return {.error_class = "connection", .text = why, .shown = why, .reached = false};
+}
+
 }  // namespace
 
 tl::expected<HttpTarget, Error> HttpTarget::Make(const HttpHandlerOptions& options,
@@ -95,12 +100,10 @@ tl::expected<HttpTarget, Error> HttpTarget::Make(const HttpHandlerOptions& optio
   }
   if (auto files = CheckTlsFiles(options); !files) return tl::unexpected(files.error());
   const HttpAuthOptions& auth = options.auth;
-  if (!IsPrintable(auth.bearer) || auth.username.find(':') != std::string::npos) {
+  const bool known = auth.bearer.path().empty() && auth.password.path().empty();
+  if ((known && !SecretOf(auth)) || auth.username.find(':') != std::string::npos) {
     return tl::unexpected(Bad("auth holds what no request can have",
                               "bearer is a token of printable characters, username has no colon"));
-  }
-  if (!auth.bearer.empty()) {
-    target.headers.push_back(HeaderLine(std::string(kAuthorization), "Bearer " + auth.bearer));
   }
   for (const auto& [header, value] : options.headers) {
     if (auto error = target.AddHeader(header, value)) return tl::unexpected(std::move(*error));
@@ -118,9 +121,7 @@ std::optional<Error> HttpTarget::AddHeader(const std::string& name, const std::s
   const auto same = [&name](std::string_view other) { return SameName(name, other); };
   const bool ours = std::any_of(kReserved.begin(), kReserved.end(), same);
   if (ours && !Planted("header_hides_the_token")) return std::nullopt;
-  const HttpAuthOptions& auth = options.auth;
-  const bool known = !(auth.bearer + auth.username + auth.oauth.token_url).empty();
-  if (same(kAuthorization) && known) {
+  if (same(kAuthorization) && options.auth.any()) {
     return Bad("auth and the header Authorization both say who calls", "leave one of the two out");
   }
   own_trace = own_trace || same(kTraceparent);
@@ -134,10 +135,27 @@ std::optional<Error> HttpTarget::AddHeader(const std::string& name, const std::s
   return std::nullopt;
 }
 
+// Of the token or the password, whichever there is.
+tl::expected<std::string, std::string> SecretOf(const HttpAuthOptions& auth) {
+  if (auth.bearer.empty()) {
+    return auth.password.Read().map_error(
+        [](const std::string& why) { return "password: " + why; });
+  }
+  auto token = auth.bearer.Read();
+  if (!token) return tl::unexpected("bearer: " + token.error());
+  if (token->empty() || !IsPrintable(*token)) {
+    return tl::unexpected<std::string>("bearer is no token of printable characters");
+  }
+  return token;
+}
+
 tl::expected<RequestParts, HandlerFailure> HttpTarget::PartsOf(const HandlerCall& call,
                                                                std::optional<std::string> body,
                                                                Evaluator& evaluator) const {
-  RequestParts parts{.url = {}, .headers = {}, .json = json, .body = std::move(body)};
+  RequestParts parts{.url = {}, .headers = {}, .json = json, .body = std::move(body), .secret = {}};
+  auto secret = SecretOf(options.auth);
+  if (!secret) return tl::unexpected(NoLogin(secret.error()));
+  parts.secret = *std::move(secret);
   if (!url.constant() || !templates.empty()) {
     evaluator.Begin({.record = &call.record,
                      .where = &call.where,
@@ -209,6 +227,9 @@ void HttpRequest::Begin(const HandlerCall& call, RequestParts parts, Instant val
   Set(easy_.get(), CURLOPT_TIMEOUT_MS,
       static_cast<long>(std::max<Millis>(call.timeout, Millis(1)).count()));
   if (!parts.url.empty()) Set(easy_.get(), CURLOPT_URL, parts.url.c_str());
+  const HttpAuthOptions& auth = target_->options.auth;
+  if (!auth.username.empty()) Set(easy_.get(), CURLOPT_PASSWORD, parts.secret.c_str());
+  if (!auth.bearer.empty()) Authorize(parts.secret);
   SetBody();
   SetHeaders(call, parts);
 }
@@ -254,7 +275,6 @@ void HttpRequest::SetCommonOptions() {
   }
   if (const HttpAuthOptions& auth = target_->options.auth; !auth.username.empty()) {
     Set(easy, CURLOPT_USERNAME, auth.username.c_str());
-    Set(easy, CURLOPT_PASSWORD, auth.password.c_str());
   }
   const std::string& method = target_->options.method;
   if (method == "HEAD") {

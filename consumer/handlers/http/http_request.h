@@ -23,7 +23,11 @@ struct RequestParts {
   std::vector<std::string> headers;  // lines for curl
   std::optional<bool> json{};        // the user's Content-Type is JSON's; nullopt: there is none
   std::optional<std::string> body{};
+  std::string secret{};  // of auth
 };
+
+// The token or the password that a request carries. Error: why there is none, in one line.
+tl::expected<std::string, std::string> SecretOf(const HttpAuthOptions& auth);
 
 // What all requests of a handler have in common. Immutable.
 struct HttpTarget {

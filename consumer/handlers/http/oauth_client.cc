@@ -47,14 +47,9 @@ tl::expected<std::unique_ptr<OauthClient>, Error> OauthClient::Make(
 
 OauthClient::OauthClient(const HttpHandlerOptions& options, const std::string& user_agent,
                          CURLM* multi, std::string shown)
-    : multi_(multi),
-      shown_(std::move(shown)),
-      body_(OauthToken::BodyOf(options.auth.oauth)),
-      easy_(curl_easy_init()) {
+    : multi_(multi), oauth_(options.auth.oauth), shown_(std::move(shown)), easy_(curl_easy_init()) {
   FENCEPOST_CHECK(easy_ != nullptr, "curl_easy_init");
   CURL* const easy = easy_.get();
-  const OauthOptions& oauth = options.auth.oauth;
-  Set(easy, CURLOPT_URL, oauth.token_url.c_str());
   Set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   Set(easy, CURLOPT_NOSIGNAL, 1L);
   Set(easy, CURLOPT_QUICK_EXIT, 1L);  // as for HttpRequest
@@ -62,10 +57,6 @@ OauthClient::OauthClient(const HttpHandlerOptions& options, const std::string& u
   Set(easy, CURLOPT_USERAGENT, user_agent.c_str());
   if (!options.tls_ca.empty()) Set(easy, CURLOPT_CAINFO, options.tls_ca.c_str());
   Set(easy, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
-  Set(easy, CURLOPT_USERNAME, OauthToken::FormEncoded(oauth.client_id).c_str());
-  Set(easy, CURLOPT_PASSWORD, OauthToken::FormEncoded(oauth.client_secret).c_str());
-  Set(easy, CURLOPT_POSTFIELDSIZE, static_cast<long>(body_.size()));
-  Set(easy, CURLOPT_POSTFIELDS, body_.c_str());
   for (const char* line : {"Accept: application/json", "Expect:"}) headers_.Add(line);
   Set(easy, CURLOPT_HTTPHEADER, headers_.List());
   Set(easy, CURLOPT_ERRORBUFFER, words_.data());
@@ -87,6 +78,11 @@ const std::string* OauthClient::Token(Millis timeout) {
     answer_.clear();
     too_large_ = false;
     words_[0] = '\0';
+    const auto secret = oauth_.client_secret.Read();
+    no_secret_ = secret ? "" : "client_secret: " + secret.error();
+    // Without one it ends at once: no address is none.
+    Set(easy_.get(), CURLOPT_URL, secret ? oauth_.token_url.c_str() : "");
+    SayWho(secret.value_or(""));
     Set(easy_.get(), CURLOPT_TIMEOUT_MS,
         static_cast<long>(std::max<Millis>(timeout, Millis(1)).count()));
     curl::Checked(curl_multi_add_handle(multi_, easy_.get()));
@@ -95,10 +91,23 @@ const std::string* OauthClient::Token(Millis timeout) {
   return token_.Current(now);
 }
 
+void OauthClient::SayWho(std::string_view secret) {
+  CURL* const easy = easy_.get();
+  const std::string id = OauthToken::FormEncoded(oauth_.client_id);
+  const std::string encoded = OauthToken::FormEncoded(secret);
+  body_ = OauthToken::BodyOf(oauth_);
+  if (in_body_) body_ += fmt::format("&client_id={}&client_secret={}", id, encoded);
+  Set(easy, CURLOPT_USERNAME, in_body_ ? nullptr : id.c_str());
+  Set(easy, CURLOPT_PASSWORD, in_body_ ? nullptr : encoded.c_str());
+  Set(easy, CURLOPT_POSTFIELDSIZE, static_cast<long>(body_.size()));
+  Set(easy, CURLOPT_POSTFIELDS, body_.c_str());
+}
+
 std::string OauthClient::Judge(CURLcode code) {
   const auto now = Clock::now();
   if (code != CURLE_OK) {
     token_.OnFailed(now);
+    if (!no_secret_.empty()) return no_secret_;
     if (too_large_) return fmt::format("its answer is larger than {} MiB", kMostBytes >> 20);
     return OneLine(words_[0] != '\0' ? words_.data() : curl_easy_strerror(code));
   }
@@ -106,6 +115,9 @@ std::string OauthClient::Judge(CURLcode code) {
   curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
   std::string problem = token_.OnAnswer(static_cast<int>(status), answer_, now);
   const bool credentials = status == 400 || status == 401;
+  known_ = known_ || problem.empty();
+  other_way_ = credentials && !known_;
+  if (other_way_) in_body_ = !in_body_;
   return credentials ? problem + "; check client_id, client_secret and scope" : problem;
 }
 
@@ -119,22 +131,27 @@ std::optional<HandlerFailure> OauthClient::OnEnded(CURLcode code) {
 }
 
 tl::expected<FreshToken, std::string> AskForToken(const HttpHandlerOptions& options,
-                                                  const std::string& user_agent, Millis limit) {
+                                                  const std::string& user_agent, Millis limit,
+                                                  const std::function<bool()>& stop) {
+  constexpr int kBetweenLooks = 100;  // milliseconds
   const curl::Multi multi(curl_multi_init());
   FENCEPOST_CHECK(multi != nullptr, "curl_multi_init");
   auto client = OauthClient::Make(options, user_agent, multi.get());
   if (!client) return tl::unexpected(client.error().what);
-  (void)(*client)->Token(limit);
-  for (int running = 1;;) {
-    curl::Checked(curl_multi_perform(multi.get(), &running));
-    if (running == 0) break;
-    curl::Checked(curl_multi_poll(multi.get(), nullptr, 0, 1000, nullptr));
-  }
-  int left = 0;
-  const CURLMsg* ended = curl_multi_info_read(multi.get(), &left);
-  FENCEPOST_CHECK(ended != nullptr, "curl_multi_info_read");
-  if (const auto failure = (*client)->OnEnded(ended->data.result)) {
-    return tl::unexpected(failure->shown);
+  for (bool first = true;; first = false) {
+    (void)(*client)->Token(limit);
+    for (int running = 1;;) {
+      curl::Checked(curl_multi_perform(multi.get(), &running));
+      if (running == 0) break;
+      if (stop && stop()) return tl::unexpected<std::string>("it is not waited for any more");
+      curl::Checked(curl_multi_poll(multi.get(), nullptr, 0, kBetweenLooks, nullptr));
+    }
+    int left = 0;
+    const CURLMsg* ended = curl_multi_info_read(multi.get(), &left);
+    FENCEPOST_CHECK(ended != nullptr, "curl_multi_info_read");
+    const auto failure = (*client)->OnEnded(ended->data.result);
+    if (!failure) break;
+    if (!first || !(*client)->may_know_the_other_way()) return tl::unexpected(failure->shown);
   }
   const auto now = Clock::now();
   const OauthToken& token = (*client)->token();

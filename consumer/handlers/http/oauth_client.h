@@ -5,9 +5,11 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <tl/expected.hpp>
 
@@ -17,14 +19,16 @@
 
 namespace fencepost::consumer {
 
-// A token at once, for who has no multi handle: blocks for `limit` at most. Of `options` it takes
-// auth.oauth and tls_ca. Error: why there is none, without a secret. Any thread.
+// A token at once, for who has no multi handle: blocks for `limit` at most, and not once `stop`
+// says so. Of `options` it takes auth.oauth and tls_ca. Error: why there is none, without a secret.
+// Any thread.
 struct FreshToken {
   std::string text;
   std::optional<std::chrono::seconds> life;  // nullopt: the provider does not say it
 };
 tl::expected<FreshToken, std::string> AskForToken(const HttpHandlerOptions& options,
-                                                  const std::string& user_agent, Millis limit);
+                                                  const std::string& user_agent, Millis limit,
+                                                  const std::function<bool()>& stop = {});
 
 class OauthClient {
  public:
@@ -43,6 +47,8 @@ class OauthClient {
   [[nodiscard]] std::uint64_t number() const { return token_.number(); }
   [[nodiscard]] const OauthToken& token() const { return token_; }
   void OnRefused(std::uint64_t number) { token_.OnRefused(number); }
+  // The endpoint refused the client by one way, and the next time it is asked by the other one.
+  [[nodiscard]] bool may_know_the_other_way() const { return other_way_; }
 
   [[nodiscard]] bool Owns(const CURL* easy) const { return easy == easy_.get(); }
   // Its request ended so. A failure: why there is no token; the service was not reached.
@@ -50,16 +56,24 @@ class OauthClient {
 
  private:
   static std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* self);
+  void SayWho(std::string_view secret);
   std::string Judge(CURLcode code);
 
   CURLM* const multi_;
+  const OauthOptions oauth_;
   const std::string shown_;  // the endpoint's address, without what may be secret
-  const std::string body_;
   OauthToken token_;
   curl::Easy easy_;
   curl::Lines headers_;
+  std::string body_;
+  // How the client says who it is: by HTTP's basic authentication, as all endpoints shall take it,
+  // or in the body, as some only take it (RFC 6749, 2.3.1).
+  bool in_body_ = false;
+  bool known_ = false;  // the endpoint has given a token for that
+  bool other_way_ = false;
   std::string answer_;
   bool too_large_ = false;
+  std::string no_secret_;  // why there is none to ask with
   std::array<char, CURL_ERROR_SIZE> words_{};
 };
 

@@ -19,8 +19,8 @@ class OauthToken {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // What the endpoint is asked: the body, and the client's id and secret as user and password of
-  // HTTP's basic authentication, encoded (RFC 6749, 2.3.1).
+  // What the endpoint is asked: the body, without the client's id and secret, which are encoded
+  // (RFC 6749, 2.3.1).
   static std::string FormEncoded(std::string_view text);
   static std::string BodyOf(const OauthOptions& options);
 

@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "consumer/kafka/client/logins.h"
+
 namespace fencepost::consumer::rdkafka {
 namespace {
 
@@ -15,10 +17,12 @@ constexpr std::chrono::seconds kPatience{3};
 std::atomic<int> left_behind{0};
 
 void DestroyNow(rd_kafka_t* rk) {
+  const NoMoreTokens none(rk);
   rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
 void Destroy(rd_kafka_t* rk) {
+  ForgetPasswordFile(rk);
   std::promise<void> destroyed;
   const auto end = destroyed.get_future();
   try {
@@ -34,6 +38,12 @@ void Destroy(rd_kafka_t* rk) {
 }
 
 }  // namespace
+
+void EndClient(rd_kafka_t* client) {
+  ForgetPasswordFile(client);
+  const NoMoreTokens none(client);
+  rd_kafka_destroy(client);
+}
 
 SharedConsumer ShareConsumer(rd_kafka_t* handle) { return {handle, &Destroy}; }
 

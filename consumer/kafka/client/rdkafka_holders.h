@@ -18,7 +18,8 @@ template <typename T, auto kDestroy>
 using Holder = std::unique_ptr<T, Destroyer<kDestroy>>;
 
 using Conf = Holder<rd_kafka_conf_t, &rd_kafka_conf_destroy>;
-using Handle = Holder<rd_kafka_t, &rd_kafka_destroy>;
+void EndClient(rd_kafka_t* client);
+using Handle = Holder<rd_kafka_t, &EndClient>;
 using PartitionList =
     Holder<rd_kafka_topic_partition_list_t, &rd_kafka_topic_partition_list_destroy>;
 using Queue = Holder<rd_kafka_queue_t, &rd_kafka_queue_destroy>;

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "consumer/kafka/client/token_login.h"
+#include "consumer/kafka/client/logins.h"
 #include "consumer/pipeline/read_topics.h"
 
 namespace fencepost::consumer {
@@ -47,6 +47,11 @@ std::uint64_t Number(const std::string& text) { return std::strtoull(text.c_str(
 
 void SetUnlessEmpty(KafkaSettings& settings, const char* name, const std::string& value) {
   if (!value.empty()) settings[name] = value;
+}
+
+void SetSecret(KafkaSettings& settings, const char* name, const char* file, const Secret& secret) {
+  SetUnlessEmpty(settings, file, secret.path());
+  if (secret.path().empty()) SetUnlessEmpty(settings, name, secret.Read().value_or(""));
 }
 
 std::optional<SettingProblem> TakeSetting(rd_kafka_conf_t* conf, const std::string& name,
@@ -130,6 +135,12 @@ constexpr RefusedSetting kRefused[] = {
      "kafka.sasl.oauth"},
     {"sasl.oauthbearer.scope", "write it as kafka.sasl.oauth.scope", "kafka.sasl.oauth"},
     {"sasl.oauthbearer.extensions", "write it as kafka.sasl.oauth.extensions", "kafka.sasl.oauth"},
+    {"sasl.kerberos.principal", "the keytab's first principal logs in", "kafka.sasl"},
+    {"sasl.kerberos.kinit.cmd", "kinit is not run: kafka.sasl.kerberos has a keytab", "kafka.sasl"},
+    {"sasl.kerberos.min.time.before.relogin", "kinit is not run: kafka.sasl.kerberos has a keytab",
+     "kafka.sasl"},
+    {"sasl.kerberos.keytab", "write it as kafka.sasl.kerberos.keytab", "kafka.sasl"},
+    {"sasl.kerberos.service.name", "write it as kafka.sasl.kerberos.service", "kafka.sasl"},
     {"sasl.oauthbearer.config", "it follows from kafka.sasl", "kafka.sasl"},
     {"enable.sasl.oauthbearer.unsecure.jwt", "kafka.sasl logs in by real tokens", "kafka.sasl"},
 };
@@ -149,6 +160,10 @@ KafkaSettings ConnectionSettings(const KafkaOptions& options) {
   SetUnlessEmpty(settings, "ssl.ca.location", options.tls_ca);
   SetUnlessEmpty(settings, "ssl.certificate.location", options.tls_certificate);
   SetUnlessEmpty(settings, "ssl.key.location", options.tls_key);
+  if (const KerberosOptions& kerberos = options.kerberos; !kerberos.keytab.empty()) {
+    settings["sasl.kerberos.service.name"] = kerberos.service;
+    settings["sasl.kerberos.min.time.before.relogin"] = "0";  // no kinit: UseKeytab
+  }
   if (options.sasl_mechanism == "AWS_MSK_IAM") {
     settings["sasl.mechanism"] = "OAUTHBEARER";
     settings[kMskSetting] = options.sasl_region;
@@ -156,11 +171,11 @@ KafkaSettings ConnectionSettings(const KafkaOptions& options) {
     SetUnlessEmpty(settings, "sasl.mechanism", options.sasl_mechanism);
   }
   SetUnlessEmpty(settings, "sasl.username", options.sasl_username);
-  SetUnlessEmpty(settings, "sasl.password", options.sasl_password);
+  SetSecret(settings, "sasl.password", kPasswordFile, options.sasl_password);
   if (!options.oauth.token_url.empty()) {
     settings[kTokenUrl] = options.oauth.token_url;
     settings[kClientId] = options.oauth.client_id;
-    settings[kClientSecret] = options.oauth.client_secret;
+    SetSecret(settings, kClientSecret, kClientSecretFile, options.oauth.client_secret);
     settings[kScope] = options.oauth.scope;
     settings[kExtensions] = options.oauth.extensions;
   }
@@ -288,6 +303,7 @@ tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings) {
                                 "see librdkafka's CONFIGURATION.md for names and values"});
   }
   LoginByToken(conf.get(), settings);
+  LoginByFile(conf.get(), settings);
   rd_kafka_conf_set_socket_cb(conf.get(), OpenSocket);
   return conf;
 }
@@ -301,6 +317,7 @@ tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::C
   if (!handle) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
   (void)conf.release();
   if (auto asks = AskForTokens(handle.get()); !asks) return tl::unexpected(asks.error());
+  FollowPasswordFile(handle.get());
   return handle;
 }
 

@@ -67,7 +67,7 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
           ? "all brokers are unreachable" + (broker_error.empty() ? "" : " (" + broker_error + ")")
           : text;
   const std::string all = (topic.empty() ? plain : fmt::format("{}: {}", topic, plain)) +
-                          LoginHint(error, options.sasl_mechanism, rd_kafka_version());
+                          LoginHint(error, options, rd_kafka_version());
   switch (const Meaning meaning = MeaningOf(error)) {
     case Meaning::kBrokersAway:
       // "All brokers are down" also follows a login that was refused, and must not hide it.

@@ -15,11 +15,15 @@ constexpr std::chrono::seconds kQuiet{30};
 
 // Brokers of Kafka 4 see a mistake in the SCRAM messages of librdkafka before 2.6.1, and call it
 // wrong credentials (confluentinc/librdkafka#4895).
-std::string LoginHint(rd_kafka_resp_err_t error, const std::string& mechanism, int librdkafka) {
+std::string LoginHint(rd_kafka_resp_err_t error, const ClusterOptions& cluster, int librdkafka) {
   constexpr int kFixed = 0x020601ff;
   const bool login = error == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
                      error == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED;
-  if (!login || !mechanism.starts_with("SCRAM") || librdkafka >= kFixed) return "";
+  if (!login) return "";
+  const auto password = cluster.sasl_password.Read();
+  if (!password) return " (kafka.sasl.password: " + password.error() + ")";
+  const std::string& mechanism = cluster.sasl_mechanism;
+  if (!mechanism.starts_with("SCRAM") || librdkafka >= kFixed) return "";
   return " (librdkafka before 2.6.1 cannot log in by " + mechanism +
          " at brokers of Kafka 4: use PLAIN over TLS or a client certificate there)";
 }

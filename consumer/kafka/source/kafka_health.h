@@ -18,7 +18,7 @@ namespace fencepost::consumer {
 // A name of librdkafka's as an event of ours: kafka_ and _TRANSPORT is kafka_transport.
 std::string EventName(std::string_view prefix, std::string_view name);
 // What to add to a refused login; empty where nothing is known. `librdkafka`: rd_kafka_version().
-std::string LoginHint(rd_kafka_resp_err_t error, const std::string& mechanism, int librdkafka);
+std::string LoginHint(rd_kafka_resp_err_t error, const ClusterOptions& cluster, int librdkafka);
 
 class KafkaHealth {
  public:

@@ -87,6 +87,10 @@ tl::expected<void, MysqlFailure> MysqlConnection::Connect() {
     const std::lock_guard lock(mutex_);
     if (interrupted_) return tl::unexpected(Interrupted());
   }
+  const auto password = options_.password.Read();
+  if (!password) {
+    return tl::unexpected(MysqlFailure{.text = "output.mysql.password: " + password.error()});
+  }
   const auto began = std::chrono::steady_clock::now();
   connection_ = mysql_init(nullptr);
   const unsigned connect = kConnectSeconds;
@@ -115,7 +119,7 @@ tl::expected<void, MysqlFailure> MysqlConnection::Connect() {
   const unsigned protocol = file ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
   mysql_options(connection_, MYSQL_OPT_PROTOCOL, &protocol);
   if (mysql_real_connect(connection_, file ? nullptr : options_.host.c_str(), options_.user.c_str(),
-                         options_.password.c_str(), options_.database.c_str(),
+                         password->c_str(), options_.database.c_str(),
                          file ? 0 : static_cast<unsigned>(options_.port),
                          file ? options_.host.c_str() : nullptr, 0) == nullptr) {
     return tl::unexpected(Failure(began, ""));

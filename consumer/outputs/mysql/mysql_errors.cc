@@ -29,7 +29,7 @@ struct Meaning {
 constexpr std::array<Meaning, 9> kMeanings{{
     {{1044, 1045, 1049, 1129, 1130, 1698, 3159},
      "output_denied",
-     "check user, password (a changed one needs a restart) and database of output.mysql, and the "
+     "check user, password and database of output.mysql, and the "
      "account's host"},
     {{1142, 1143}, "output_denied", "grant the account what deploy/mysql/grants.sql lists"},
     {{1290, 1792, 1836}, "output_read_only", "connect to the primary, not to a replica"},

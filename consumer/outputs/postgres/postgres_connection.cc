@@ -54,7 +54,7 @@ std::string_view PgText(const PgResult& result, int row, int column) {
           static_cast<std::size_t>(PQgetlength(result.get(), row, column))};
 }
 
-PgConnection::PgConnection(std::string dsn, std::string password, std::string application_name)
+PgConnection::PgConnection(std::string dsn, Secret password, std::string application_name)
     : dsn_(std::move(dsn)),
       password_(std::move(password)),
       application_name_(std::move(application_name)),
@@ -171,8 +171,13 @@ tl::expected<void, PgFailure> PgConnection::Connect() {
   if (const auto problem = ProblemOfDsn(dsn_)) {
     return tl::unexpected(PgFailure{PgFailure::Kind::kDsn, "", "the dsn: " + problem->what});
   }
+  const auto password = password_.Read();
+  if (!password) {
+    return tl::unexpected(PgFailure{PgFailure::Kind::kConnection, "",
+                                    "output.postgres.password: " + password.error()});
+  }
   secrets_.clear();
-  AddSecret(password_);
+  AddSecret(*password);
   for (const DsnPart& part : PartsOfDsn(dsn_)) {
     if (part.secret) AddSecret(part.value);
   }
@@ -194,7 +199,7 @@ tl::expected<void, PgFailure> PgConnection::Connect() {
                           "10000",
                           "read-write",
                           dsn_.c_str(),
-                          password_.c_str(),
+                          password->c_str(),
                           "UTF8",
                           static_cast<const char*>(nullptr)};
   connection_ = PQconnectStartParams(keywords.data(), values.data(), /*expand_dbname=*/1);

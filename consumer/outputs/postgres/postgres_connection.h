@@ -16,6 +16,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/outputs/output.h"
+#include "locking/base/secret.h"
 #include "locking/base/wake_up.h"
 
 namespace fencepost::consumer {
@@ -103,7 +104,7 @@ struct PgParam {
 class PgConnection {
  public:
   // The password is instead of one in the dsn; empty: there is none, or the dsn gives it.
-  PgConnection(std::string dsn, std::string password, std::string application_name);
+  PgConnection(std::string dsn, Secret password, std::string application_name);
   ~PgConnection();
   PgConnection(const PgConnection&) = delete;
   PgConnection& operator=(const PgConnection&) = delete;
@@ -176,7 +177,7 @@ class PgConnection {
   [[nodiscard]] std::string Redacted(std::string text) const;
 
   std::string dsn_;
-  std::string password_;
+  Secret password_;
   std::string application_name_;
   std::string where_;
   std::vector<std::string> secrets_;     // what no text may show

@@ -199,8 +199,7 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
     hint = kCompare;
   } else if (failure.kind == PgFailure::Kind::kConnection) {
     hint =
-        "check that PostgreSQL runs, the address, user and database of the dsn, and the password "
-        "(a changed one needs a restart)";
+        "check that PostgreSQL runs, the address, user and database of the dsn, and the password";
   }
   return {.error = {.code = std::move(code),
                     .what = failure.Shown(),

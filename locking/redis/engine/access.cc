@@ -23,7 +23,7 @@ ConnectionOptions Access(const RedisOptions& redis, NodeAddress address) {
   ConnectionOptions access;
   access.username = address.username.value_or(redis.username);
   // A URL with a user of its own and no password logs that user in with the common password.
-  access.password = address.password.value_or(redis.password);
+  access.password = address.password ? Secret(*address.password) : redis.password;
   address.server_name = redis.tls_server_name;
   access.address = std::move(address);
   return access;

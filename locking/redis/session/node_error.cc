@@ -26,8 +26,7 @@ struct Known {
 
 constexpr auto kOther = NodeErrorKind::kOther;
 constexpr std::string_view kCheckLogin =
-    "check lock.redis.username and lock.redis.password, or the node's URL (a changed one needs a "
-    "restart)";
+    "check lock.redis.username and lock.redis.password, or the node's URL";
 constexpr std::string_view kGrant = "+";  // HintOfGrant says what
 constexpr std::string_view kCluster =
     "the node is part of a Redis Cluster (cluster_enabled:1); list independent primaries in "

@@ -99,6 +99,8 @@ class NodeSession {
 
   // --- events ----------------------------------------------------------------------------------
   Step Start(Instant now);  // kConnect
+  // Of the login that follows; before OnOpen.
+  void SetPassword(std::string password) { options_.password = std::move(password); }
   Step OnOpen(std::string& out);
   void OnBytes(std::string_view bytes);
   Step Next(Instant now);
@@ -151,7 +153,7 @@ class NodeSession {
   Step OnCheckDue(Instant now);
   [[nodiscard]] Nanos DrawReconnectBackoff();
 
-  const SessionOptions options_;
+  SessionOptions options_;
   std::uint64_t jitter_;
   std::unique_ptr<redisReader, ReaderFree> reader_;
   ReplyPtr reply_;

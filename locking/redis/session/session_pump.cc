@@ -13,7 +13,7 @@ constexpr Millis kMinHandshakeTimeout{1000};
 
 SessionOptions ConnectionOptions::Session() const {
   return {.username = username,
-          .password = password,
+          .password = {},
           .scripts = {},
           .handshake_timeout = std::max(kMinHandshakeTimeout, lock.node_timeout),
           .seed = seed};
@@ -73,6 +73,12 @@ NodeSession::Step SessionPump::Connect() {
   if (!options_.problem.empty()) {
     return session_.OnBroken(options_.problem, now_.boot, options_.problem_code);
   }
+  auto password = options_.password.Read();
+  if (!password) {
+    return session_.OnBroken("lock.redis.password: " + password.error(), now_.boot,
+                             UnavailableReason::kLogin);
+  }
+  session_.SetPassword(*std::move(password));
   transport_ = std::make_shared<Transport>(io_, options_.tls,
                                            static_cast<Transport::Listener&>(*this), names_);
   transport_->Connect(options_.address);

@@ -13,6 +13,7 @@
 #include <asio/ssl/context.hpp>
 #include <asio/steady_timer.hpp>
 
+#include "locking/base/secret.h"
 #include "locking/core/options.h"
 #include "locking/redis/address.h"
 #include "locking/redis/node_unavailable.h"
@@ -25,7 +26,7 @@ namespace fencepost::locking {
 struct ConnectionOptions {
   NodeAddress address;
   std::string username;
-  std::string password;
+  Secret password;                          // read at every connect
   std::shared_ptr<asio::ssl::context> tls;  // null: none
   // Why connecting would be useless (a bad address or TLS file); empty: nothing is wrong.
   std::string problem;
@@ -36,7 +37,7 @@ struct ConnectionOptions {
   LockOptions lock;
   std::uint64_t seed = 0;  // of the jitter
 
-  // Who logs in, the jitter, and how long connecting may take.
+  // Who logs in (its password comes at each connect), the jitter, and how long connecting may take.
   [[nodiscard]] SessionOptions Session() const;
 };
 

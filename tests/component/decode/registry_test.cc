@@ -5,6 +5,7 @@
 #include <functional>
 #include <mutex>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +53,9 @@ class Registry : public ::testing::Test {
     answers_["GET " + path + " HTTP/1.1"] = std::move(answers);
   }
   [[nodiscard]] RegistryOptions Options() const {
-    return {.url = server_.Url("/base/"), .username = "reader", .password = "hunter2"};
+    return {.url = server_.Url("/base/"),
+            .auth = {.username = "reader", .password = "hunter2"},
+            .headers = {{"X-Cluster", "lsrc-1"}}};
   }
   [[nodiscard]] DecodeOptions Decoding() const {
     return {.value = RecordFormat::kAvro, .registry = Options()};
@@ -104,6 +107,68 @@ TEST_F(Registry, GivesASchemaOnceWithWhatItRefersToAndThatBeforeIt) {
                                    "GET /base/subjects/x%2Fb/versions/2 HTTP/1.1",
                                    "GET /base/subjects/c/versions/1 HTTP/1.1"));
   EXPECT_EQ(server_.requests()[0].headers.at("authorization"), "Basic cmVhZGVyOmh1bnRlcjI=");
+  EXPECT_EQ(server_.requests()[0].headers.at("x-cluster"), "lsrc-1");
+}
+
+TEST_F(Registry, IsToldWhoAsksByASecretThatIsReadForEachRequest) {
+  Answers("/base/schemas/ids/7", {{.body = R"({"schema":"\"int\""})"}});
+  const testing::TempDir folder;
+  const Secret file = Secret::OfFile(folder.File("secret"));
+  struct Row {
+    HttpAuthOptions auth;
+    const char *key, *one, *two;
+  };
+  for (const Row& row :
+       {Row{{.bearer = file}, "bearer", "Bearer one", "Bearer two"},
+        Row{{.username = "u", .password = file}, "password", "Basic dTpvbmU=", "Basic dTp0d28="}}) {
+    std::filesystem::remove(folder.File("secret"));
+    RegistryOptions options = Options();
+    options.auth = row.auth;
+    RegistryClient client(options);
+    const std::size_t before = server_.requests().size();
+    const auto none = client.Fetch(7);
+    ASSERT_FALSE(none);
+    EXPECT_FALSE(none.error().unknown);
+    EXPECT_THAT(none.error().text, ::testing::HasSubstr(fmt::format(
+                                       "no login: {}: the file {}: No such file or directory",
+                                       row.key, folder.File("secret"))));
+    EXPECT_EQ(server_.requests().size(), before);
+    for (const char* secret : {"one\n", "two\n"}) {
+      (void)folder.Write("secret", secret);
+      EXPECT_TRUE(client.Fetch(7));
+    }
+    EXPECT_EQ(server_.requests()[before].headers.at("authorization"), row.one);
+    EXPECT_EQ(server_.requests()[before + 1].headers.at("authorization"), row.two);
+  }
+}
+
+// One token for all requests, another one once it is refused.
+TEST_F(Registry, IsToldWhoAsksByATokenOfOauth) {
+  Answers("/base/schemas/ids/7", {{.body = R"({"schema":"\"int\""})"},
+                                  {.body = R"({"schema":"\"int\""})"},
+                                  {.status = 401},
+                                  {.body = R"({"schema":"\"int\""})"}});
+  std::atomic<int> tokens = 0;
+  StubServer provider([&](const StubServer::Request&) {
+    return Answer{.body = fmt::format(R"({{"access_token":"t{}","token_type":"Bearer",)"
+                                      R"("expires_in":3600}})",
+                                      ++tokens)};
+  });
+  RegistryOptions options = Options();
+  options.auth = {.oauth = {.token_url = provider.Url("/token"),
+                            .client_id = "c",
+                            .client_secret = "s3cret",
+                            .scope = "read",
+                            .extensions = ""}};
+  RegistryClient client(options);
+  EXPECT_TRUE(client.Fetch(7));
+  EXPECT_TRUE(client.Fetch(7));
+  EXPECT_FALSE(client.Fetch(7));
+  EXPECT_TRUE(client.Fetch(7));
+  std::vector<std::string> said;
+  for (const auto& request : server_.requests())
+    said.push_back(request.headers.at("authorization"));
+  EXPECT_THAT(said, ElementsAre("Bearer t1", "Bearer t1", "Bearer t1", "Bearer t2"));
 }
 
 TEST_F(Registry, GivesASchemaOfSixteenMebibytesAtMostWithAllThatItRefersTo) {
@@ -329,11 +394,7 @@ TEST(RegistryOverTls, WhoseCertificateIsNotOfTheCaOrNotForItsNameIsNotAsked) {
                                     "-key", made.key(), "-cert", made.certificate()},
                            .directory = folder.path().string()});
   const auto schema = [&](const std::string& host, const std::string& ca) -> std::string {
-    SchemaCache cache({.url = fmt::format("https://{}:{}", host, port),
-                       .username = "",
-                       .password = "",
-                       .tls_ca = ca},
-                      kQuick);
+    SchemaCache cache({.url = fmt::format("https://{}:{}", host, port), .tls_ca = ca}, kQuick);
     const SchemaCache::Known* known = nullptr;
     std::string trouble;
     Soon("the schema, or a trouble that is not that the server starts", [&] {

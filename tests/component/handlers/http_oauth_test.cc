@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/handlers/http/oauth_client.h"
 #include "consumer/json/json_text.h"
 #include "tests/component/handlers/runner_fixture.h"
 #include "tests/support/stub_server.h"
@@ -90,6 +91,79 @@ TEST_F(HttpOauth, FailsWithTheRefusalWhereANewTokenIsRefusedToo) {
   EXPECT_EQ(asked_, 2);
   EXPECT_EQ(service_->requests().size(), 2u);
   EXPECT_EQ(recorder_.handled(), 1);
+}
+
+TEST_F(HttpOauth, SaysWhoItIsInTheBodyWhereTheEndpointTakesItThereAlone) {
+  tokens_ = std::make_unique<StubServer>([this](const StubServer::Request& request) {
+    const bool in_body =
+        request.body.find("&client_id=shop%3A+7&client_secret=s3cret%26") != std::string::npos;
+    if (!in_body || request.headers.contains("authorization")) {
+      return Answer{.status = 401, .body = R"({"error":"invalid_client"})"};
+    }
+    return Next(++asked_);
+  });
+  HttpHandlerOptions options;
+  options.auth.oauth = {.token_url = tokens_->Url("/token"),
+                        .client_id = "shop: 7",
+                        .client_secret = "s3cret&",
+                        .scope = "charge",
+                        .extensions = ""};
+  const auto token = AskForToken(options, "test", std::chrono::hours(1));
+  ASSERT_TRUE(token) << token.error();
+  EXPECT_EQ(token->text, "t1");
+  EXPECT_EQ(tokens_->requests().size(), 2u);
+  good_ = 2;
+  StartWith(tokens_->Url("/token"));
+  EXPECT_THAT(Told("1"), HasSubstr("HTTP 401 (invalid_client)"));
+  EXPECT_EQ(ValueOf("1"), "1");
+  good_ = 3;
+  EXPECT_EQ(ValueOf("2"), "2");
+  EXPECT_EQ(tokens_->requests().size(), 5u) << "it is asked as it has answered before";
+}
+
+TEST_F(HttpOauth, IsNotWaitedForOnceWhoAsksEnds) {
+  std::atomic<bool> ends = false;
+  StubServer held([&](const StubServer::Request&) {
+    ends = true;
+    held.Hold();
+    return Answer{};
+  });
+  HttpHandlerOptions options;
+  options.auth.oauth = {.token_url = held.Url("/token"),
+                        .client_id = "shop",
+                        .client_secret = "s3cret",
+                        .scope = "",
+                        .extensions = ""};
+  const auto token =
+      AskForToken(options, "test", std::chrono::hours(1), [&] { return ends.load(); });
+  held.Release();
+  ASSERT_FALSE(token);
+  EXPECT_EQ(token.error(), "it is not waited for any more");
+}
+
+TEST_F(HttpOauth, ReadsASecretInAFileForEachTokenAndAsksNobodyWithoutOne) {
+  const testing::TempDir folder;
+  const std::string path = folder.File("secret");
+  tokens_ =
+      std::make_unique<StubServer>([this](const StubServer::Request&) { return Next(++asked_); });
+  HttpHandlerOptions options{.url = service_->Url("/charge")};
+  options.auth.oauth = {.token_url = tokens_->Url("/token"),
+                        .client_id = "shop",
+                        .client_secret = Secret::OfFile(path),
+                        .scope = "",
+                        .extensions = ""};
+  Start({.kind = options});
+  EXPECT_THAT(Told("1"), HasSubstr("client_secret: the file " + path + ": No such file"));
+  EXPECT_EQ(asked_, 0);
+  (void)folder.Write("secret", "one\n");
+  EXPECT_EQ(ValueOf("1"), "1");
+  (void)folder.Write("secret", "two\n");
+  good_ = 2;
+  EXPECT_EQ(ValueOf("2"), "2");
+  const auto asked = tokens_->requests();
+  ASSERT_EQ(asked.size(), 2u);
+  EXPECT_EQ(asked[0].headers.at("authorization"), "Basic " + ToBase64("shop:one"));
+  EXPECT_EQ(asked[1].headers.at("authorization"), "Basic " + ToBase64("shop:two"));
 }
 
 TEST_F(HttpOauth, SaysWhyThereIsNoTokenAndThatTheServiceWasNotReached) {

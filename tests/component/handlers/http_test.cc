@@ -1,6 +1,7 @@
 // The http handler against a server.
 #include <atomic>
 #include <ctime>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -421,6 +422,38 @@ TEST_F(HttpHandler, SaysWhoCalls) {
     for (const auto& request : server_->requests()) {
       EXPECT_THAT(request.headers, Contains(Pair("authorization", header)));
     }
+  }
+}
+
+TEST_F(HttpHandler, ReadsASecretInAFileForEachCallAndFailsUnreachedWithoutOne) {
+  const testing::TempDir folder;
+  const std::string path = folder.File("secret");
+  const std::string away = ": the file " + path + ": No such file or directory";
+  struct Row {
+    HttpAuthOptions auth;
+    const char *key, *one, *two;
+  };
+  for (const Row& row :
+       {Row{{.bearer = Secret::OfFile(path)}, "bearer", "Bearer one", "Bearer two"},
+        Row{{.username = "app", .password = Secret::OfFile(path)},
+            "password",
+            "Basic YXBwOm9uZQ==",
+            "Basic YXBwOnR3bw=="}}) {
+    std::filesystem::remove(path);
+    ServeAt("/", {.auth = row.auth});
+    const HandlerAnswer none = AnswerTo(Call("0"));
+    ASSERT_FALSE(none.result);
+    EXPECT_EQ(none.result.error().shown, row.key + away);
+    EXPECT_EQ(none.result.error().error_class, "connection");
+    EXPECT_FALSE(none.result.error().reached);
+    for (const char* secret : {"one\n", "two\n"}) {
+      (void)folder.Write("secret", secret);
+      ValueOf("1");
+    }
+    const auto requests = server_->requests();
+    ASSERT_EQ(requests.size(), 2u);
+    EXPECT_THAT(requests[0].headers, Contains(Pair("authorization", row.one)));
+    EXPECT_THAT(requests[1].headers, Contains(Pair("authorization", row.two)));
   }
 }
 

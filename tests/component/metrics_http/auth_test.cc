@@ -139,6 +139,33 @@ TEST_F(PortAuth, AlsoGuardsControlFromThisMachine) {
   EXPECT_EQ(StatusOf(Asked("/x", "Authorization: Bearer token\r\n", "POST")), "200");
 }
 
+TEST_F(PortAuth, ReadsSecretsInFilesAtEachRequest) {
+  const testing::TempDir folder;
+  const auto file = [&](const char* name) { return Secret::OfFile(folder.File(name)); };
+  Start(
+      {.bearer = file("bearer"), .username = "ops", .password = file("password")},
+      {.access = consumer::ControlAccess::kToken, .token = file("control"), .post = [](auto, auto) {
+         return ControlAnswer{200, "done"};
+       }});
+  const auto asked = [&](const std::string& authorization, const char* method = "GET") {
+    return StatusOf(Asked("/x", "Authorization: " + authorization + "\r\n", method));
+  };
+  EXPECT_EQ(asked("Bearer "), "401");
+  EXPECT_EQ(asked("Basic b3BzOg=="), "401");
+  EXPECT_EQ(asked("Bearer x", "POST"), "403");
+  EXPECT_THAT(notes_, ::testing::Contains("secret_not_read: observe.auth.bearer: the file " +
+                                          folder.File("bearer") + ": No such file or directory"));
+  for (const char* secret : {"one", "two"}) {
+    for (const char* name : {"bearer", "password", "control"}) (void)folder.Write(name, secret);
+    for (const std::string said : {"one", "two"}) {
+      const bool good = said == secret;
+      EXPECT_EQ(asked("Bearer " + said), good ? "404" : "401");
+      EXPECT_EQ(asked("Bearer " + said, "POST"), good ? "200" : "403");
+    }
+    EXPECT_EQ(asked("Basic b3BzOm9uZQ=="), std::string(secret) == "one" ? "404" : "401");
+  }
+}
+
 // Browsers ask once without; who tries one is worth a line, but for the secret.
 TEST_F(PortAuth, NotesWrongCredentialsAndNotMissingOnes) {
   Start({.bearer = "token"});

@@ -244,8 +244,8 @@ std::string ToldTo(const std::string& plugin) {
   MysqlConnection connection({.host = "127.0.0.1",
                               .port = ntohs(at.sin_port),
                               .user = "app",
-                              .password = "secret",
-                              .database = "shop"});
+                              .database = "shop",
+                              .password = "secret"});
   EXPECT_FALSE(connection.Connect());
   server.join();
   return told;

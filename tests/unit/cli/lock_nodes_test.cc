@@ -46,7 +46,8 @@ TEST_F(LockNodesTest, TakeUserAndTlsFromOptionsAndThePasswordFromTheEnvironment)
       {"--redis", "a:1,rediss://own@b,unix:/c", "--user", "u", "--tls-server-name", "redis"});
   ASSERT_TRUE(nodes) << error;
   EXPECT_THAT(nodes->redis.nodes, ElementsAre("a:1", "rediss://own@b", "unix:/c"));
-  EXPECT_EQ(nodes->redis.username + ":" + nodes->redis.password, "u:hunter2");
+  EXPECT_EQ(nodes->redis.username, "u");
+  EXPECT_EQ(nodes->redis.password, "hunter2");
   EXPECT_EQ(nodes->redis.tls_server_name, "redis");
 }
 
@@ -57,7 +58,7 @@ TEST_F(LockNodesTest, TakeAPasswordFileWithoutItsMarksAndRefuseWhatMayBePartOfTh
     const std::string file = (folder.path() / "p").string();
     std::ofstream(file, std::ios::binary) << text;
     const auto nodes = Resolve({"--redis", "a:1", "--password-file", file});
-    return nodes ? nodes->redis.password : error;
+    return nodes ? nodes->redis.password.Read().value() : error;
   };
   EXPECT_EQ(with("s3cret"), "s3cret");
   EXPECT_EQ(with("\xef\xbb\xbfs3 cret\r\n"), "s3 cret");

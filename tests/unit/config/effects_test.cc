@@ -56,7 +56,8 @@ handler:
               ElementsAre(Pair("Accept", "application/json"), Pair("X-Key", "a hunter2")));
   EXPECT_THAT(http.success, ElementsAre("200", "3xx"));
   EXPECT_THAT(http.retry_on, ElementsAre("429", "timeout"));
-  EXPECT_EQ(http.auth.username + ":" + http.auth.password, "u:hunter2");
+  EXPECT_EQ(http.auth.username, "u");
+  EXPECT_EQ(http.auth.password, "hunter2");
   EXPECT_EQ(http.tls_ca + http.tls_certificate + http.tls_key, "/ca.pem/c.pem/k.pem");
   EXPECT_TRUE(o.handler.idempotent);
 }
@@ -102,7 +103,8 @@ handler:
 )");
   const auto& oauth = std::get<consumer::HttpHandlerOptions>(o.handler.kind).auth.oauth;
   EXPECT_EQ(oauth.token_url, "https://idp/token");
-  EXPECT_EQ(oauth.client_id + ":" + oauth.client_secret, "shop:hunter2");
+  EXPECT_EQ(oauth.client_id, "shop");
+  EXPECT_EQ(oauth.client_secret, "hunter2");
   EXPECT_EQ(oauth.scope, "a b");
 }
 
@@ -459,7 +461,7 @@ output:
   EXPECT_EQ(encode.key.schema, R"("string")");
   EXPECT_TRUE(encode.key.register_schema);
   EXPECT_EQ(encode.registry.url, "https://r:8081");
-  EXPECT_EQ(encode.registry.password, "hunter2");
+  EXPECT_EQ(encode.registry.auth.password, "hunter2");
   EXPECT_EQ(encode.registry.tls_ca, "/ca.pem");
 }
 

@@ -23,6 +23,82 @@ consumer::PipelineOptions Loaded(std::string_view text) {
   return result.options.value_or(consumer::PipelineOptions{});
 }
 
+// Each secret, as a text and as a file: what it becomes, and what is told of a file that is away.
+TEST(Load, TakesEachSecretAsATextOrAsAFile) {
+  constexpr const char* kFile = R"(version: 1
+name: orders
+kafka:
+  brokers: [127.0.0.1:9092]
+  topics: [orders]
+  sasl: {mechanism: PLAIN, username: u, password: SECRET}
+  decode: {value: avro, registry: {url: "https://r", username: u, password: SECRET}}
+lock: {redis: {nodes: [127.0.0.1:7001], password: SECRET}}
+handler:
+  http:
+    url: https://s
+    idempotent: true
+    auth: {bearer: SECRET}
+on_bad_record: stop
+observe:
+  http: 127.0.0.1:1
+  auth: {bearer: SECRET, basic: {username: u, password: SECRET}}
+  control: token
+  control_token: SECRET
+output:
+  postgres: {host: localhost, password: SECRET, table: t, columns: {a: key}}
+)";
+  const auto with = [](const std::string& secret) {
+    std::string text = kFile;
+    for (std::size_t at = 0; (at = text.find("SECRET", at)) != std::string::npos;) {
+      text.replace(at, 6, secret);
+      at += secret.size();
+    }
+    return LoadText(text, "p.yaml", FakeEnvironment());
+  };
+  const auto secrets = [](const consumer::PipelineOptions& o) {
+    return std::vector<Secret>{
+        o.kafka.sasl_password,   o.kafka.decode.registry.auth.password,
+        o.lock.redis.password,   std::get<consumer::HttpHandlerOptions>(o.handler.kind).auth.bearer,
+        o.observe.auth.bearer,   o.observe.auth.password,
+        o.observe.control_token, std::get<consumer::PostgresOptions>(o.output).password};
+  };
+  const LoadResult text = with("\"hunter2\"");
+  const LoadResult file = with("{file: /none/secret}");
+  ASSERT_TRUE(text.options && file.options) << ::testing::PrintToString(Lines(file.findings));
+  EXPECT_THAT(secrets(*text.options), ::testing::Each(Secret("hunter2")));
+  EXPECT_THAT(secrets(*file.options), ::testing::Each(Secret::OfFile("/none/secret")));
+  const std::string away =
+      "the file /none/secret: No such file or directory; it is read again at each login [login]";
+  std::size_t told = 0;
+  for (const std::string& line : Lines(file.findings)) told += line.ends_with(away) ? 1 : 0;
+  EXPECT_EQ(told, secrets(*file.options).size());
+  for (const auto& [path, shown] : file.options->shown) {
+    EXPECT_EQ(shown.find("/none"), std::string::npos) << path;
+  }
+}
+
+TEST(Load, TakesTheKerberosLoginOfEachCluster) {
+  const std::string login = "sasl: {mechanism: GSSAPI, kerberos: {keytab: /w.keytab}}";
+  const auto o = Loaded(R"(version: 1
+name: orders
+guarantee: at-least-once
+kafka: {brokers: "a:1", topics: [orders], )" +
+                        login + R"(}
+record_id: json:/id
+on_bad_record: stop
+lock: {redis: {nodes: ["a:1"]}}
+dead_letter: {topic: d, brokers: "b:1", )" +
+                        login + R"(}
+output: {stdout: {}}
+)");
+  for (const consumer::ClusterOptions& cluster :
+       {consumer::ClusterOptions(o.kafka), o.dead_letter->cluster}) {
+    EXPECT_EQ(cluster.sasl_mechanism, "GSSAPI");
+    EXPECT_EQ(cluster.kerberos.keytab, "/w.keytab");
+    EXPECT_EQ(cluster.kerberos.service, "kafka");
+  }
+}
+
 // As platforms hand lists out: one text with commas, for the key or as an element.
 TEST(Load, TakesListsFromOneText) {
   const std::map<std::string, std::string> variables = {
@@ -230,8 +306,8 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.kafka.decode.value, consumer::RecordFormat::kProtobuf);
   EXPECT_EQ(o.kafka.decode.key, consumer::RecordFormat::kJsonSchema);
   EXPECT_EQ(o.kafka.decode.registry.url, "https://r:8081");
-  EXPECT_EQ(o.kafka.decode.registry.username, "u");
-  EXPECT_EQ(o.kafka.decode.registry.password, "hunter2");
+  EXPECT_EQ(o.kafka.decode.registry.auth.username, "u");
+  EXPECT_EQ(o.kafka.decode.registry.auth.password, "hunter2");
   EXPECT_EQ(o.kafka.decode.registry.tls_ca, "/ca.pem");
   EXPECT_EQ(o.kafka.sasl_mechanism, "SCRAM-SHA-512");
   EXPECT_EQ(o.kafka.sasl_username, "u");
@@ -384,6 +460,22 @@ TEST(CheckTogether, RefusesTwoPipelinesThatShareTheRecordsOfATopic) {
   };
   EXPECT_THAT(Lines(CheckTogether(files)),
               ElementsAre(shares("e", "a"), shares("g", "c"), shares("h", "f")));
+}
+
+TEST(CheckTogether, RefusesASecondKeytab) {
+  const auto file = [](const std::string& name, const std::string& keytab) {
+    std::string text = kPipeline;
+    text.replace(text.find("name: orders"), 12, "name: " + name);
+    text.replace(text.find("  start_from: earliest\n"), 23,
+                 "  sasl: {mechanism: GSSAPI, kerberos: {keytab: " + keytab + "}}\n");
+    return LoadText(text, name + ".yaml", FakeEnvironment());
+  };
+  const std::vector<LoadResult> files = {LoadText(kPipeline, "a.yaml", FakeEnvironment()),
+                                         file("b", "/b"), file("c", "/c"), file("d", "/b")};
+  ASSERT_TRUE(files[2].options) << ::testing::PrintToString(Lines(files[2].findings));
+  EXPECT_THAT(Lines(CheckTogether(files)),
+              ElementsAre("c.yaml:6:48: error: kafka.sasl.kerberos.keytab: a process has "
+                          "one keytab, and another one is /b [sasl]"));
 }
 
 TEST(FormatFindings, AsJsonIsOneArrayWithALineForEach) {

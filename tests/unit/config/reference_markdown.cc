@@ -73,6 +73,8 @@ std::string TypeText(const Key& key) {
       return "section";
     case Type::kText:
       return "text";
+    case Type::kSecret:
+      return "text, or `{file: PATH}`";
     case Type::kInteger:
     case Type::kDecimal:
       return "number";

@@ -58,7 +58,7 @@ TEST(Expand, ReplacesVariablesAndFilesOnce) {
 // What editors and CRLF files leave is not part of a secret; what may be one is refused.
 TEST(Expand, OfOneLineTakesNoMarksLineEndsAndOuterBlanks) {
   const std::string blank =
-      " begins or ends with a blank: remove it, or, if it is meant, write it here beside the ${…}";
+      " begins or ends with a blank: remove it, or, if it is meant, write it in the pipeline file";
   const std::map<std::string, std::string> expected = {
       {"${file:mark}", "s3cret"},
       {"${file:mark alone}", ""},

@@ -74,7 +74,8 @@ TEST(SplitPasswords, MayBeTheKeyOfTheirOwnWhateverTheyHold) {
           WithPostgres(fmt::format("{}    password: ${{SECRET}}\n", address), password);
       EXPECT_THAT(Said(result), Not(HasSubstr(kPiece))) << password;
       ASSERT_TRUE(result.options) << password;
-      EXPECT_EQ(std::get<consumer::PostgresOptions>(result.options->output).password, password);
+      EXPECT_EQ(std::get<consumer::PostgresOptions>(result.options->output).password,
+                Secret(password));
     }
   }
 }

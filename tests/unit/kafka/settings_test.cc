@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/kafka/client/token_login.h"
+#include "consumer/kafka/client/logins.h"
 #include "consumer/kafka/source/kafka_health.h"
 
 namespace fencepost::consumer {
@@ -202,10 +202,19 @@ TEST(KafkaErrors, MeanTheEndOnlyWhereRecordsWouldBePassedOver) {
 
 TEST(KafkaErrors, OfALoginBySCRAMNameTheBrokersThatThisClientCannotLogInAt) {
   constexpr auto kLogin = RD_KAFKA_RESP_ERR__AUTHENTICATION;
-  EXPECT_NE(LoginHint(kLogin, "SCRAM-SHA-512", 0x020002ff).find("Kafka 4"), std::string::npos);
-  EXPECT_EQ(LoginHint(kLogin, "SCRAM-SHA-512", 0x020601ff), "");
-  EXPECT_EQ(LoginHint(kLogin, "PLAIN", 0x020002ff), "");
-  EXPECT_EQ(LoginHint(RD_KAFKA_RESP_ERR__TRANSPORT, "SCRAM-SHA-512", 0x020002ff), "");
+  const auto by = [](const char* mechanism) {
+    ClusterOptions cluster;
+    cluster.sasl_mechanism = mechanism;
+    return cluster;
+  };
+  EXPECT_NE(LoginHint(kLogin, by("SCRAM-SHA-512"), 0x020002ff).find("Kafka 4"), std::string::npos);
+  EXPECT_EQ(LoginHint(kLogin, by("SCRAM-SHA-512"), 0x020601ff), "");
+  EXPECT_EQ(LoginHint(kLogin, by("PLAIN"), 0x020002ff), "");
+  ClusterOptions away = by("PLAIN");
+  away.sasl_password = Secret::OfFile("/none");
+  EXPECT_EQ(LoginHint(kLogin, away, 0x020002ff),
+            " (kafka.sasl.password: the file /none: No such file or directory)");
+  EXPECT_EQ(LoginHint(RD_KAFKA_RESP_ERR__TRANSPORT, by("SCRAM-SHA-512"), 0x020002ff), "");
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ TEST(RedisOptions, GiveEachNodeWhatItsUrlSaysAndElseWhatAllHave) {
   for (const ConnectionOptions& one : all) {
     EXPECT_EQ(one.problem, "");
     EXPECT_EQ(one.address.server_name, "node");
-    found += one.username + ":" + one.password + (one.tls != nullptr ? " tls, " : ", ");
+    found +=
+        one.username + ":" + one.password.Read().value() + (one.tls != nullptr ? " tls, " : ", ");
   }
   EXPECT_EQ(found, "own:o w, common:pw tls, only:pw, common:pw, :x tls, ");
 }
