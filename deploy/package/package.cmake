@@ -58,7 +58,8 @@ set(CPACK_DEBIAN_FENCEPOST_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_FENCEPOST_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_FENCEPOST_DEBUGINFO_PACKAGE ON)
 set(CPACK_DEBIAN_FENCEPOST_PACKAGE_RECOMMENDS ca-certificates)
-set(CPACK_DEBIAN_FENCEPOST_PACKAGE_SUGGESTS "python3, redis-server")
+set(CPACK_DEBIAN_FENCEPOST_PACKAGE_SUGGESTS
+  "libsasl2-modules-gssapi-mit, python3, redis-server")
 set(CPACK_DEBIAN_FENCEPOST_PACKAGE_CONTROL_EXTRA ${DEPLOY}/package/prerm)
 set(CPACK_COMPONENT_FENCEPOST_DESCRIPTION "Kafka consumer that gives each record its effect once
 Each record is processed under a quorum lock over independent Redis servers,

@@ -35,7 +35,8 @@ class Dockerfile(unittest.TestCase):
     def test_the_last_stage_installs_the_package_and_leaves_its_libraries_to_it(self):
         self.assertEqual(
             stages()[-1].packages(),
-            ["ca-certificates", "redis-server", "tini", "/packages/fencepost_*.deb"],
+            ["ca-certificates", "libsasl2-modules-gssapi-mit", "redis-server", "tini",
+             "/packages/fencepost_*.deb"],
         )
 
     def test_the_user_is_a_number_other_than_root(self):

@@ -165,12 +165,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* What would be written into the ConfigMap, where everybody can read it. Of (list FILE PIPELINE). A default
-     within ${VARIABLE:-default} is text of the file like any other; $${ is no variable. */}}
+{{/* What would be written into the ConfigMap, where everybody can read it. Of (list FILE PIPELINE). A map is
+     {file: PATH}. A default within ${VARIABLE:-default} is text of the file like any other; $${ is no variable. */}}
 {{- define "fencepost.checkSecrets" -}}
 {{- $file := index . 0 -}}
 {{- $pipeline := omit (index . 1) "tests" -}}
-{{- $known := dict "kafka.sasl.password" (dig "kafka" "sasl" "password" "" $pipeline) "kafka.sasl.oauth.client_secret" (dig "kafka" "sasl" "oauth" "client_secret" "" $pipeline) "output.kafka.sasl.password" (dig "output" "kafka" "sasl" "password" "" $pipeline) "output.kafka.sasl.oauth.client_secret" (dig "output" "kafka" "sasl" "oauth" "client_secret" "" $pipeline) "dead_letter.sasl.password" (dig "dead_letter" "sasl" "password" "" $pipeline) "dead_letter.sasl.oauth.client_secret" (dig "dead_letter" "sasl" "oauth" "client_secret" "" $pipeline) "kafka.decode.registry.password" (dig "kafka" "decode" "registry" "password" "" $pipeline) "output.postgres.password" (dig "output" "postgres" "password" "" $pipeline) "output.mysql.password" (dig "output" "mysql" "password" "" $pipeline) "output.kafka.encode.registry.password" (dig "output" "kafka" "encode" "registry" "password" "" $pipeline) "lock.redis.password" (dig "lock" "redis" "password" "" $pipeline) "handler.http.auth.basic.password" (dig "handler" "http" "auth" "basic" "password" "" $pipeline) "observe.auth.basic.password" (dig "observe" "auth" "basic" "password" "" $pipeline) "observe.auth.bearer" (dig "observe" "auth" "bearer" "" $pipeline) "observe.control_token" (dig "observe" "control_token" "" $pipeline) "handler.http.auth.bearer" (dig "handler" "http" "auth" "bearer" "" $pipeline) "handler.http.auth.oauth2.client_secret" (dig "handler" "http" "auth" "oauth2" "client_secret" "" $pipeline) -}}
+{{- $known := dict "kafka.sasl.password" (dig "kafka" "sasl" "password" "" $pipeline) "kafka.sasl.oauth.client_secret" (dig "kafka" "sasl" "oauth" "client_secret" "" $pipeline) "output.kafka.sasl.password" (dig "output" "kafka" "sasl" "password" "" $pipeline) "output.kafka.sasl.oauth.client_secret" (dig "output" "kafka" "sasl" "oauth" "client_secret" "" $pipeline) "dead_letter.sasl.password" (dig "dead_letter" "sasl" "password" "" $pipeline) "dead_letter.sasl.oauth.client_secret" (dig "dead_letter" "sasl" "oauth" "client_secret" "" $pipeline) "kafka.decode.registry.password" (dig "kafka" "decode" "registry" "password" "" $pipeline) "kafka.decode.registry.bearer" (dig "kafka" "decode" "registry" "bearer" "" $pipeline) "kafka.decode.registry.oauth2.client_secret" (dig "kafka" "decode" "registry" "oauth2" "client_secret" "" $pipeline) "output.kafka.encode.registry.bearer" (dig "output" "kafka" "encode" "registry" "bearer" "" $pipeline) "output.kafka.encode.registry.oauth2.client_secret" (dig "output" "kafka" "encode" "registry" "oauth2" "client_secret" "" $pipeline) "output.postgres.password" (dig "output" "postgres" "password" "" $pipeline) "output.mysql.password" (dig "output" "mysql" "password" "" $pipeline) "output.kafka.encode.registry.password" (dig "output" "kafka" "encode" "registry" "password" "" $pipeline) "lock.redis.password" (dig "lock" "redis" "password" "" $pipeline) "handler.http.auth.basic.password" (dig "handler" "http" "auth" "basic" "password" "" $pipeline) "observe.auth.basic.password" (dig "observe" "auth" "basic" "password" "" $pipeline) "observe.auth.bearer" (dig "observe" "auth" "bearer" "" $pipeline) "observe.control_token" (dig "observe" "control_token" "" $pipeline) "handler.http.auth.bearer" (dig "handler" "http" "auth" "bearer" "" $pipeline) "handler.http.auth.oauth2.client_secret" (dig "handler" "http" "auth" "oauth2" "client_secret" "" $pipeline) -}}
 {{- range $key, $value := default dict (dig "kafka" "librdkafka" dict $pipeline) -}}
 {{- if regexMatch "(?i)(password|secret|passphrase|[.]key[.]pem|jaas[.]config|oauthbearer[.]config)$" $key -}}
 {{- $_ := set $known (print "kafka.librdkafka." $key) $value -}}
@@ -183,7 +183,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- range $key, $value := $known -}}
 {{- $text := include "fencepost.written" $value -}}
-{{- if and $text (not (contains "${" $text)) -}}
+{{- if and $text (not (kindIs "map" $value)) (not (contains "${" $text)) -}}
 {{- fail (printf "pipelines.%s: %s is written out and would stand in a ConfigMap: write ${VARIABLE} there, without a default, and name its Secret in secrets.env" $file $key) -}}
 {{- end -}}
 {{- end -}}
