@@ -68,11 +68,6 @@ std::optional<std::string_view> PlainHeader(const Record& record, std::string_vi
   return found;
 }
 
-// It is tried again, however often: the service was not asked.
-HandlerFailure NoLogin(const std::string& why) {
-  return {.error_class = "connection", .text = why, .shown = why, .reached = false};
-}
-
 }  // namespace
 
 tl::expected<HttpTarget, Error> HttpTarget::Make(const HttpHandlerOptions& options,
@@ -152,10 +147,7 @@ tl::expected<std::string, std::string> SecretOf(const HttpAuthOptions& auth) {
 tl::expected<RequestParts, HandlerFailure> HttpTarget::PartsOf(const HandlerCall& call,
                                                                std::optional<std::string> body,
                                                                Evaluator& evaluator) const {
-  RequestParts parts{.url = {}, .headers = {}, .json = json, .body = std::move(body), .secret = {}};
-  auto secret = SecretOf(options.auth);
-  if (!secret) return tl::unexpected(NoLogin(secret.error()));
-  parts.secret = *std::move(secret);
+  RequestParts parts{.url = {}, .headers = {}, .json = json, .body = std::move(body)};
   if (!url.constant() || !templates.empty()) {
     evaluator.Begin({.record = &call.record,
                      .where = &call.where,

@@ -23,7 +23,7 @@ struct RequestParts {
   std::vector<std::string> headers;  // lines for curl
   std::optional<bool> json{};        // the user's Content-Type is JSON's; nullopt: there is none
   std::optional<std::string> body{};
-  std::string secret{};  // of auth
+  std::string secret{};  // of auth; SecretOf, read once a request
 };
 
 // The token or the password that a request carries. Error: why there is none, in one line.

@@ -288,6 +288,9 @@ void HttpRunner::Send(CallBatch calls) {
   if (!parts) {
     return answered_({.id = calls.front().id, .result = tl::unexpected(std::move(parts.error()))});
   }
+  auto secret = SecretOf(target_.options.auth);
+  if (!secret) return FailUnasked(calls, secret.error());
+  parts->secret = *std::move(secret);
   waiting_.OnSent(Now());
   std::unique_ptr<HttpRequest> request;
   if (idle_.empty()) {
@@ -303,6 +306,15 @@ void HttpRunner::Send(CallBatch calls) {
   const HttpRequest* const key = request.get();
   Running running{std::move(request), {std::move(calls), Clock::now()}};
   SendOut(running_.emplace(key, std::move(running)).first->second);
+}
+
+// They are tried again, however often: the service was not asked.
+void HttpRunner::FailUnasked(const CallBatch& calls, const std::string& why) {
+  for (const HandlerCall& call : calls) {
+    answered_({.id = call.id,
+               .result = tl::unexpected(HandlerFailure{
+                   .error_class = "connection", .text = why, .shown = why, .reached = false})});
+  }
 }
 
 void HttpRunner::SendOut(Running& call) {

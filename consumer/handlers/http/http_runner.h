@@ -46,6 +46,7 @@ class HttpRunner final : public PollingRunner {
   tl::expected<RequestParts, HandlerFailure> PartsOfBatch(CallBatch& calls);
   void StartWaiting();
   void Send(CallBatch calls);
+  void FailUnasked(const CallBatch& calls, const std::string& why);
   void SendOut(Running& call);
   bool SendAgain(Running& call, CURLcode code);
   void OnTokenAnswer(CURLcode code);
