@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -66,8 +64,8 @@ class DevRun {
       left += entry.path().string() + "; ";
     }
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      std::ifstream file(entry.path() / "cmdline");
-      const std::string words((std::istreambuf_iterator<char>(file)), {});
+      // One that ends meanwhile reads as empty.
+      const std::string words = ReadFile(entry.path() / "cmdline");
       if (words.find(temporary()) != std::string::npos) left += words + "; ";
     }
     return left;
