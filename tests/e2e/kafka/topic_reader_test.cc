@@ -14,6 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using fencepost::testing::TestProducer;
+using fencepost::testing::WaitUntil;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -39,6 +40,9 @@ class TopicReaderOnBroker : public OnBroker {
     transaction(2, "bad", false);
     transaction(1, "good", true);
     transaction(1, "bad", false);
+    // The broker answers for the end of a transaction before it has written the marker.
+    const auto written = [&] { return (*reader->Ranges(topic, 10s))[0].end == 11; };
+    ASSERT_TRUE(WaitUntil(10s, "the last marker", written));
   }
   std::vector<Offset> ReadAll() {
     std::vector<Offset> offsets;

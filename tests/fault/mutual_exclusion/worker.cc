@@ -208,6 +208,7 @@ std::vector<std::string> WorkerCommand(const WorkerOptions& options) {
 int WorkerMain(const std::vector<std::string>& argv) {
   struct sigaction on_term {};
   on_term.sa_handler = [](int) { stop_asked = true; };
+  on_term.sa_flags = SA_RESTART;  // a request to the resource goes on
   sigaction(SIGTERM, &on_term, nullptr);
   (void)std::fprintf(stderr, "%s\n", kCanBeStopped);
   try {
