@@ -231,6 +231,13 @@ std::vector<Key> LedgerAndObserveKeys() {
       observe("http", &ObserveOptions::http,
               "`HOST:PORT` of `/metrics`, `/live`, `/ready`, `/status`; port 0 takes a free one.",
               {.default_words = "no server", .check = CheckListenAddress, .basic = true}),
+      observe(
+          "advertise", &ObserveOptions::advertise,
+          "`HOST:PORT` where others reach this worker's port, for `/fleet` and `fencepost top`. "
+          "It becomes part of Kafka's `client.id`, which quotas and brokers' metrics name.",
+          {.of_process = true,
+           .default_words = "the host that the brokers see, and the port of `http`",
+           .check = CheckHostPort}),
       observe("tls",
               "TLS of the HTTP port (1.2 or later). The files are read again when they change.",
               {.of_process = true}),
@@ -264,8 +271,9 @@ std::vector<Key> LedgerAndObserveKeys() {
                                     {"loopback", ControlAccess::kLoopback},
                                     {"token", ControlAccess::kToken}},
                                    kObserve, &ObserveOptions::control),
-              "Who may POST to `/log/level`, `/pipelines/NAME/pause` and `/resume`: nobody, this "
-              "machine (`loopback`), or callers with `Authorization: Bearer` and `control_token`. "
+              "Who may POST to `/log/level`, `/pipelines/NAME/pause`, `/resume`, `/explain`, "
+              "`/replay`: nobody, this machine (`loopback`), or callers with `Authorization: "
+              "Bearer` and `control_token`. "
               "In a process with several files the first one counts.",
               {.of_process = true}),
       observe("control_token", &ObserveOptions::control_token, "With `control: token`.",

@@ -7,8 +7,8 @@
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/shared/command.h"
-#include "consumer/cli/shared/http_get.h"
 #include "consumer/cli/shared/pipelines.h"
+#include "consumer/fleet/ask_port.h"
 
 namespace fencepost::cli {
 namespace {
@@ -28,7 +28,7 @@ int Health(const HealthArguments& arguments) {
     port = pipelines->front().observe;
   }
   const std::string& address = arguments.http.empty() ? port.http : arguments.http;
-  const std::string at = ReachedAt(address);
+  const std::string at = consumer::FromHere(address);
   if (at.empty()) {
     return ExitUsage(
         fmt::format("'{}' is not HOST:PORT: give the worker's address with --http, "

@@ -307,7 +307,8 @@ struct PortAuth {
 };
 
 struct ObserveOptions {
-  std::string http;  // HOST:PORT; empty: no server
+  std::string http;       // HOST:PORT; empty: no server
+  std::string advertise;  // HOST:PORT where others reach it; empty: as the brokers see it
   PortTls tls;
   PortAuth auth;
   ControlAccess control = ControlAccess::kOff;

@@ -17,6 +17,7 @@
 
 #include "consumer/handlers/runner.h"
 #include "consumer/kafka/client/group_lag.h"
+#include "consumer/kafka/client/settings.h"
 #include "consumer/kafka/source/source.h"
 #include "consumer/outputs/writer.h"
 #include "consumer/worker/memory_engine.h"
@@ -43,7 +44,8 @@ struct Worker::Impl : SourceSink {
         observer(obs),
         timer(io),
         core(WorkerCoreOptionsOf(options), locking::RandomBits, lock_observer, observer),
-        source(options.kafka, "fencepost-" + name, this, observer, SourceExtrasOf(options, name)),
+        source(options.kafka, ClientIdOf({name, options.observe.advertise}), this, observer,
+               SourceExtrasOf(options, name)),
         handler(MakeHandlerRunner(options.handler, options.name, options.processing.concurrency,
                                   observer,
                                   [this](HandlerAnswer answer) { TakeAnswer(std::move(answer)); })),

@@ -15,7 +15,7 @@
 
 #include "metrics/open_metrics.h"
 #include "metrics/page.h"
-#include "metrics/status/status_page.h"
+#include "metrics/status/page_frame.h"
 
 namespace fencepost::metrics {
 namespace {
@@ -200,15 +200,17 @@ class Exchange final : private httplib::Server {
                                [&](const std::string& name) { return path == "/" + name; });
   }
 
-  [[nodiscard]] bool HasCredentials() const {
+  [[nodiscard]] bool HasCredentials() {
     const consumer::PortAuth& auth = endpoints_.auth;
     if (auth.bearer.empty() && auth.username.empty()) return true;
-    const bool good =
-        (!auth.bearer.empty() && Says("Bearer", auth.bearer, "observe.auth.bearer")) ||
-        (!auth.username.empty() &&
-         Says("Basic", auth.password, "observe.auth.basic.password", auth.username));
-    if (!good) NoteWrongCredentials();
-    return good;
+    if (!auth.bearer.empty() && Says("Bearer", auth.bearer, "observe.auth.bearer")) return true;
+    if (!auth.username.empty() &&
+        Says("Basic", auth.password, "observe.auth.basic.password", auth.username)) {
+      user_ = auth.username;
+      return true;
+    }
+    NoteWrongCredentials();
+    return false;
   }
 
   // Whether the request has that secret, or user and password. Nobody has one that cannot be read.
@@ -242,9 +244,19 @@ class Exchange final : private httplib::Server {
     if (path == "/ready") return State(endpoints_.ready(), "ready", "not ready");
     if (path == "/status") return {.type = kJson, .body = endpoints_.status()};
     if (path == "/") {
-      return {.type = kHtml, .body = endpoints_.page(), .policy = std::string(StatusPagePolicy())};
+      const auto& page = MayHaveButtons() ? endpoints_.control.page : endpoints_.page;
+      return {.type = kHtml, .body = page(), .policy = PagePolicy()};
     }
     if (path == "/fragment") return {.type = kHtml, .body = endpoints_.fragment()};
+    if (path == "/fleet" && endpoints_.fleet) {
+      return {.type = kHtml, .body = endpoints_.fleet(), .policy = PagePolicy()};
+    }
+    if (path == "/fleet-fragment" && endpoints_.fleet_fragment) {
+      return {.type = kHtml, .body = endpoints_.fleet_fragment()};
+    }
+    if (path == "/fleet.json" && endpoints_.fleet_json) {
+      return {.type = kJson, .body = endpoints_.fleet_json()};
+    }
     return {.status = 404, .body = "not found\n"};
   }
 
@@ -252,9 +264,11 @@ class Exchange final : private httplib::Server {
     const std::string_view denied = Denied();
     if (!denied.empty()) return Forbidden(denied);
     const ControlAnswer answer = endpoints_.control.post(path, request_.body());
-    if (answer.status == 200) {
-      endpoints_.note(locking::Severity::kInfo, "http_control",
-                      fmt::format("POST {} from {}", path, asker_.address));
+    if (answer.status == 200 || answer.status == 409) {
+      endpoints_.note(
+          locking::Severity::kInfo, "http_control",
+          fmt::format("POST {} from {}{}{}{}", path, asker_.address, user_.empty() ? "" : ", user ",
+                      user_, IsOfBrowser() ? ", by the page" : ""));
     }
     return {.status = answer.status, .body = answer.text + "\n"};
   }
@@ -266,6 +280,15 @@ class Exchange final : private httplib::Server {
       if (!good) NoteWrongCredentials();
       return good ? "" : "the request needs the header Authorization: Bearer TOKEN";
     }
+    const std::string_view elsewhere = NotThisMachine();
+    if (!elsewhere.empty()) return elsewhere;
+    return !IsOfBrowser() || IsOfOwnPage()
+               ? ""
+               : "a page in a browser may not do that, but this worker's own: load it again";
+  }
+
+  // Why who asks is not this machine itself; empty: it is.
+  [[nodiscard]] std::string_view NotThisMachine() const {
     // A sidecar hands on what comes from elsewhere from another address of 127.0.0.0/8.
     if (asker_.address != "127.0.0.1" && asker_.address != "::1") {
       return "only this machine may do that";
@@ -273,17 +296,40 @@ class Exchange final : private httplib::Server {
     if (!IsThisMachine(request_.Header("Host"), all_.loopback_ ? all_.host_ : "")) {
       return "the request is for another host: a proxy may not do that";
     }
-    for (const char* name : {"Origin", "Referer", "Sec-Fetch-Site", "Forwarded", "Via", "X-Real-IP",
-                             "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}) {
-      if (request_.Has(name)) return "a proxy or a page in a browser may not do that";
+    for (const char* name : {"Forwarded", "Via", "X-Real-IP", "X-Forwarded-For", "X-Forwarded-Host",
+                             "X-Forwarded-Proto"}) {
+      if (request_.Has(name)) return "a proxy may not do that";
     }
     return "";
+  }
+
+  [[nodiscard]] bool IsOfBrowser() const {
+    return request_.Has("Origin") || request_.Has("Referer") || request_.Has("Sec-Fetch-Site");
+  }
+
+  // Another site's page is of another Origin, and cannot read the token; a page of this worker
+  // before it was started again has another token.
+  [[nodiscard]] bool IsOfOwnPage() const {
+    const std::string own = fmt::format(
+        "http{}://{}", endpoints_.tls.certificate.empty() ? "" : "s", request_.Header("Host"));
+    const bool same_site =
+        !request_.Has("Sec-Fetch-Site") || request_.Header("Sec-Fetch-Site") == "same-origin";
+    const std::string& token = endpoints_.control.page_token;
+    return request_.Header("Origin") == own && same_site && !token.empty() &&
+           SameSecret(request_.Header("X-Fencepost-Page"), token);
+  }
+
+  [[nodiscard]] bool MayHaveButtons() const {
+    const ControlAccess access = endpoints_.control.access;
+    return endpoints_.control.page && access != ControlAccess::kOff &&
+           (access == ControlAccess::kToken || NotThisMachine().empty());
   }
 
   const Endpoints& endpoints_;
   const Answers& all_;
   const IncomingRequest& request_;
   const Asker& asker_;
+  std::string user_;  // of basic credentials that are right
 };
 
 Answers::Answers(Endpoints endpoints, bool loopback, std::string host)

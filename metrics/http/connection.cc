@@ -13,12 +13,10 @@ namespace {
 // For a client to read what it was told, and to close.
 constexpr std::chrono::milliseconds kGoodbye{1'000};
 
-// By its request line.
-bool IsProbe(std::string_view line) {
+// Of a request line.
+std::string_view PathOf(std::string_view line) {
   const std::size_t from = line.find(' ') + 1;
-  const std::string_view path = line.substr(from, line.find_first_of(" ?", from) - from);
-  return (line.starts_with("GET ") || line.starts_with("HEAD ")) &&
-         (path == "/live" || path == "/ready");
+  return line.substr(from, line.find_first_of(" ?", from) - from);
 }
 
 // Made without a pool.
@@ -104,7 +102,7 @@ void Connection::Read() {
 
 void Connection::OnRead(std::size_t size) {
   if (!request_.Take({buffer_.data(), size})) return Read();
-  AnswerPool& pool = IsProbe(request_.line()) ? around_.probes : around_.pages;
+  AnswerPool& pool = Pool();
   if (pool.jobs >= AnswerPool::kMost) return Send(TooMany(request_.line()));
   asio::post(pool.threads, [self = shared_from_this(), asker = WhoAsks(), &pool] {
     if (!self->ended_) self->Answer(asker);
@@ -113,6 +111,17 @@ void Connection::OnRead(std::size_t size) {
   ++pool.jobs;  // may be after its end: only this thread compares
   phase_ = Phase::kWaiting;
   timer_.cancel();
+}
+
+AnswerPool& Connection::Pool() const {
+  const std::string_view path = PathOf(request_.line());
+  if (!request_.line().starts_with("POST ") && (path == "/live" || path == "/ready")) {
+    return around_.probes;
+  }
+  // Behind a % there may be any path.
+  const bool asks_others = path.starts_with("/fleet") || path.ends_with("/explain") ||
+                           path.ends_with("replay") || path.find('%') != path.npos;
+  return asks_others ? around_.askers : around_.pages;
 }
 
 // On a thread of a pool. Without memory for an answer the connection ends.

@@ -40,11 +40,13 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Of its life; kWaiting: for its answer. kSent: the client has it, or will have.
   enum class Phase { kSilent, kWaiting, kSending, kSent };
   // What makes its answer, and who is told. `probes` are for /live and /ready, which do not wait
-  // behind the pages. `on_send`: the answer begins to be sent. `on_end`: called once, at its end.
+  // behind the pages, which do not wait behind those that ask other workers. `on_send`: the answer
+  // begins to be sent. `on_end`: called once, at its end.
   struct Surroundings {
     const Answers& answers;
     AnswerPool& pages;
     AnswerPool& probes;
+    AnswerPool& askers;
     On on_send;
     On on_end;
   };
@@ -65,6 +67,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Read();
   void OnRead(std::size_t size);
   void OnLate();
+  [[nodiscard]] AnswerPool& Pool() const;
   void Answer(const Asker& asker);
   void Send(std::string answer);
   void SayGoodbye();  // so that the client reads the answer before it sees the end

@@ -29,7 +29,7 @@ namespace {
 using asio::ip::tcp;
 
 constexpr std::size_t kAnsweringThreads = 4;
-constexpr std::size_t kProbeThreads = 1;
+constexpr std::size_t kProbeThreads = 1, kAskingThreads = 2;
 // Of all answers that are being sent.
 constexpr std::size_t kMostBytes = 32UL << 20;
 constexpr std::chrono::milliseconds kAcceptAgain{100};
@@ -165,11 +165,12 @@ struct HttpServer::Impl {
     if (connections.size() >= limits.connections) EndOne();
     const auto connection = std::make_shared<Connection>(
         std::move(socket), certificates ? certificates->Current() : nullptr, limits,
-        Connection::Surroundings{
-            *answers, pages, probes, [this](const Connection* sending) { MakeRoomFor(sending); },
-            [this](const Connection* ended) {
-              connections.remove_if([ended](const auto& one) { return one.get() == ended; });
-            }});
+        Connection::Surroundings{*answers, pages, probes, askers,
+                                 [this](const Connection* sending) { MakeRoomFor(sending); },
+                                 [this](const Connection* ended) {
+                                   connections.remove_if(
+                                       [ended](const auto& one) { return one.get() == ended; });
+                                 }});
     connections.push_back(connection);
     try {
       connection->Start();
@@ -230,6 +231,7 @@ struct HttpServer::Impl {
   asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
   AnswerPool pages{kAnsweringThreads};
   AnswerPool probes{kProbeThreads};
+  AnswerPool askers{kAskingThreads};
   // On the thread of the sockets
   tcp::acceptor acceptor{io};
   asio::steady_timer again{io};
@@ -285,7 +287,7 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
 
 HttpServer::~HttpServer() {
   asio::post(impl_->io, [impl = impl_.get()] { impl->Stop(); });
-  for (AnswerPool* pool : {&impl_->pages, &impl_->probes}) {
+  for (AnswerPool* pool : {&impl_->pages, &impl_->probes, &impl_->askers}) {
     pool->threads.stop();  // what has not begun
     pool->threads.join();
   }

@@ -1,6 +1,6 @@
-// The HTTP port of a process: /metrics, /live, /ready, /status, the status page at /, and
-// /fragment, the part of the page that changes. GET and HEAD; POST is for control, where that is
-// switched on. One request a connection.
+// The HTTP port of a process: /metrics, /live, /ready, /status, the status page at /, the page of
+// all workers at /fleet (/fleet.json), and the parts of these pages that change. GET and HEAD; POST
+// is for control, where that is switched on. One request a connection.
 //
 // Who may ask:
 // - with `tls`, who speaks TLS; with its client_ca, who has a certificate of it
@@ -16,8 +16,9 @@
 // requests that wait for their answers the next gets a 503, and beyond 32 MiB of answers that wait
 // to be taken the oldest ends. So those who ask at once are answered in any flood of others.
 //
-// Threads: one for all sockets, four that call the endpoints' functions, and one for /live and
-// /ready, which so never wait behind slow pages. The functions must be thread-safe. An exception of
+// Threads: one for all sockets, four that call the endpoints' functions, one for /live and /ready,
+// which so never wait behind slow pages, and two for what asks others: /fleet, and what is posted
+// to a path that ends in /explain or replay. The functions must be thread-safe. An exception of
 // theirs becomes a 500.
 #pragma once
 
@@ -44,11 +45,18 @@ struct ControlAnswer {
 
 struct Control {
   // kLoopback: from this machine, and neither by a proxy (X-Forwarded-For) nor by a page in a
-  // browser (Origin). kToken: Authorization: Bearer TOKEN, which is asked for in place of `auth`.
+  // browser (Origin), but for the one of `page`. kToken: Authorization: Bearer TOKEN, which is
+  // asked for in place of `auth`.
   consumer::ControlAccess access = consumer::ControlAccess::kOff;
   Secret token{};  // read at every request
-  // A POST to this path with this body.
+  // A POST to this path with this body. 200: carried out; 409: not, or not all of it. Both are
+  // noted, with who asked.
   std::function<ControlAnswer(std::string_view path, std::string_view body)> post{};
+  // The status page with what posts, in the place of Endpoints::page for who may; empty: none has.
+  // With kLoopback it shows that it is this page, of this process, by the header X-Fencepost-Page:
+  // `page_token`, which is random, and by an Origin that is the Host.
+  std::function<std::string()> page{};
+  std::string page_token{};
 };
 
 struct Endpoints {
@@ -59,6 +67,8 @@ struct Endpoints {
   std::function<std::string()> status;        // a JSON object
   std::function<std::string()> page;          // the status page, HTML
   std::function<std::string()> fragment;      // what changes of it, HTML
+  // The page of all workers, its middle, and JSON, which may take seconds; empty: there are none.
+  std::function<std::string()> fleet{}, fleet_fragment{}, fleet_json{};
   Control control{};
   consumer::PortTls tls{};
   consumer::PortAuth auth{};

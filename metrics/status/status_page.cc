@@ -5,26 +5,19 @@
 #include <cstdint>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "locking/base/digest.h"
 #include "metrics/status/findings.h"
 #include "metrics/status/html.h"
+#include "metrics/status/page_frame.h"
 #include "metrics/status/status_sections.h"
 
 namespace fencepost::metrics {
 
-// (name, text) of status_page.css and status_page.js.
-std::span<const std::pair<std::string_view, std::string_view>> PageFiles();
-
 namespace {
-
-const std::string_view kStyle = PageFiles()[0].second;
-const std::string_view kScript = PageFiles()[1].second;
 
 constexpr std::string_view kKinds[] = {"note", "warn", "bad"};
 constexpr std::string_view kWords[] = {"note", "warning", "critical"};
@@ -106,6 +99,40 @@ void AppendSummary(std::string& out, const ShownProcess& process) {
   out += concerns.empty() ? "</div>" : "</ul></div>";
 }
 
+// Without JavaScript it is not shown: nothing else may post. Ids have a '_', which no pipeline's
+// name has.
+std::string ControlBar(const ShownProcess& process, const PageControl& control) {
+  if (control.access == consumer::ControlAccess::kOff) return "";
+  std::string out =
+      fmt::format(R"(<section id="_control" class="control" aria-label="Control" data-page="{}">)",
+                  EscapeHtml(control.page_token));
+  if (control.access == consumer::ControlAccess::kToken) {
+    out += R"(<label>control token <input id="_token" type="password" autocomplete="off"></label>)";
+  }
+  for (const ShownPipeline& shown : process.pipelines) {
+    for (const char* what : {"Pause", "Resume"}) {
+      out += fmt::format(R"(<button data-path="pipelines/{1}/{2}">{0} {1}</button>)", what,
+                         EscapeHtml(shown.status.pipeline), *what == 'P' ? "pause" : "resume");
+    }
+  }
+  out +=
+      R"(<label>record <input id="_record" placeholder="TOPIC/PARTITION/OFFSET or id=ID"></label>)";
+  for (const ShownPipeline& shown : process.pipelines) {
+    out += fmt::format(
+        R"(<button data-path="pipelines/{0}/explain" data-body="_record" data-once>)"
+        R"(Explain in {0}</button>)"
+        R"(<button data-path="pipelines/{0}/try-replay" data-body="_record" data-once>)"
+        R"(Try to replay in {0}</button>)"
+        R"(<button data-path="pipelines/{0}/replay" data-body="_record">Replay in {0}</button>)",
+        EscapeHtml(shown.status.pipeline));
+  }
+  out += R"(<label>log level <select id="_level"><option>debug</option><option selected>info)"
+         R"(</option><option>warn</option><option>error</option></select></label>)"
+         R"(<button data-path="log/level" data-body="_level">Set log level</button>)"
+         R"(<span id="_told" role="status"></span></section>)";
+  return out;
+}
+
 }  // namespace
 
 std::string StatusFragment(const ShownProcess& process) {
@@ -115,28 +142,17 @@ std::string StatusFragment(const ShownProcess& process) {
   return out;
 }
 
-std::string StatusPage(const ShownProcess& process) {
-  return fmt::format(
-      R"(<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">)"
-      R"(<meta name="viewport" content="width=device-width,initial-scale=1">)"
-      R"(<title>{0} - fencepost</title><link rel="icon" href="data:,"><style>{1}</style></head>)"
-      R"(<body><header><h1>fencepost</h1><span>worker <code>{0}</code></span>)"
-      R"(<span class="dim">version {2}</span><span class="state">)"
-      R"(<span id="live" role="status">as of {3} UTC; reload for newer numbers</span> )"
-      R"(<span id="age" aria-hidden="true"></span></span></header><main>{4}</main>)"
-      R"(<footer><a href="metrics">metrics</a> <a href="status">status as JSON</a> )"
-      R"(<a href="ready">ready</a> <a href="live">live</a></footer>)"
-      R"(<script>{5}</script></body></html>)",
-      EscapeHtml(process.worker), kStyle, EscapeHtml(process.version), ShowTime(process.now),
-      StatusFragment(process), kScript);
-}
-
-const std::string& StatusPagePolicy() {
-  static const std::string policy = fmt::format(
-      "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; connect-src 'self'; "
-      "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-      Sha256Base64(kStyle), Sha256Base64(kScript));
-  return policy;
+std::string StatusPage(const ShownProcess& process, const PageControl& control) {
+  return PageOf({.worker = process.worker,
+                 .version = process.version,
+                 .now = process.now,
+                 .title = "fencepost",
+                 .fragment = "fragment",
+                 .links = R"(<a href="fleet">all workers</a> <a href="metrics">metrics</a> )"
+                          R"(<a href="status">status as JSON</a> <a href="ready">ready</a> )"
+                          R"(<a href="live">live</a>)",
+                 .control = ControlBar(process, control)},
+                StatusFragment(process));
 }
 
 }  // namespace fencepost::metrics

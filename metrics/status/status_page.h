@@ -1,19 +1,20 @@
-// The status page at `/`: one HTML page that needs nothing from elsewhere, and no JavaScript for
-// what matters. With JavaScript it is live: while it is visible, it asks /fragment for its middle
-// once a second. Pure; any thread.
+// The status page at `/`, whose middle is at /fragment. Pure; any thread.
 #pragma once
 
 #include <string>
 
+#include "consumer/pipeline/options.h"
 #include "metrics/status/shown_pipeline.h"
 
 namespace fencepost::metrics {
 
-std::string StatusPage(const ShownProcess& process);
+// Buttons that POST what metrics/http/http_server.h says of Control.
+struct PageControl {
+  consumer::ControlAccess access = consumer::ControlAccess::kOff;  // kOff: there are none
+  std::string page_token;
+};
+std::string StatusPage(const ShownProcess& process, const PageControl& control = {});
 // The content of <main>: what changes.
 std::string StatusFragment(const ShownProcess& process);
-
-// Value of Content-Security-Policy: nothing from elsewhere, only this page's own style and script.
-const std::string& StatusPagePolicy();
 
 }  // namespace fencepost::metrics

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/cli/shared/http_get.h"
+#include "consumer/fleet/ask_port.h"
 
 namespace fencepost::cli {
 namespace {
@@ -51,7 +51,7 @@ void Add(const Totals& more, Totals& sum) {
 
 // Nothing when the worker does not answer within 300 ms.
 std::optional<Totals> Scrape(const std::string& url) {
-  const auto reply = AskPort({}, url + "/metrics", std::chrono::milliseconds(300));
+  const auto reply = consumer::AskPort({}, url + "/metrics", std::chrono::milliseconds(300));
   if (!reply) return std::nullopt;
   Totals totals;
   std::istringstream lines(reply->body);

@@ -9,10 +9,10 @@
 
 #include "consumer/cli/dlq/content_difference.h"
 #include "consumer/cli/dlq/dlq_topic.h"
-#include "consumer/cli/shared/http_get.h"
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/pure_handler.h"
 #include "consumer/decode/registry/registry_decoder.h"
+#include "consumer/fleet/ask_port.h"
 #include "consumer/flow/ports/retry.h"
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/log_identity/log_sample.h"
@@ -312,7 +312,7 @@ class Gatherer {
   }
 
   void AskWorker() {
-    const std::string at = ReachedAt(options_.observe.http);
+    const std::string at = consumer::FromHere(options_.observe.http);
     if (at.empty()) return;
     const auto ready =
         AskPort(options_.observe, PortUrl(options_.observe, at, "/ready"), kWorkerLimit);

@@ -11,10 +11,13 @@
 
 #include "config/text/variables.h"
 #include "consumer/cli/run/free_memory.h"
+#include "consumer/cli/run/own_command.h"
 #include "consumer/cli/run/reload.h"
 #include "consumer/cli/shared/command.h"
+#include "consumer/fleet/fleet_look.h"
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/worker/worker_parts.h"
+#include "locking/base/random.h"
 #include "metrics/status/status_json.h"
 #include "metrics/status/status_page.h"
 #include "metrics/traces/otel_environment.h"
@@ -34,6 +37,7 @@ constexpr std::chrono::seconds kLastResort{10};
 constexpr std::chrono::seconds kLastResortHurried{5};
 constexpr std::chrono::minutes kReturnMemoryEvery{1};
 constexpr Millis kTick{1000};
+constexpr Millis kCommandLimit{60'000};
 
 // Of the pipelines, the longest.
 Millis LongestShutdown(const std::vector<PipelineOptions>& pipelines) {
@@ -42,6 +46,10 @@ Millis LongestShutdown(const std::vector<PipelineOptions>& pipelines) {
     longest = std::max(longest, options.shutdown_timeout);
   }
   return longest;
+}
+
+Millis UnixTime() {
+  return std::chrono::duration_cast<Millis>(std::chrono::system_clock::now().time_since_epoch());
 }
 
 metrics::LogOptions LogOptionsFor(const consumer::ObserveOptions& observe,
@@ -136,10 +144,19 @@ tl::expected<void, Error> Process::StartHttp(const std::string& address) {
                                .status = [this] { return StatusJson(Shown()); },
                                .page = [this] { return StatusPage(Shown()); },
                                .fragment = [this] { return StatusFragment(Shown()); }};
+  fleet_ = MakeFleet(address);
+  endpoints.fleet = [this] { return FleetPage(ShownFleet()); };
+  endpoints.fleet_fragment = [this] { return FleetFragment(ShownFleet()); };
+  endpoints.fleet_json = [this] { return FleetJson(ShownFleet()); };
   endpoints.control = {
       .access = observe.control,
       .token = observe.control_token,
-      .post = [this](std::string_view path, std::string_view body) { return OnPost(path, body); }};
+      .post = [this](std::string_view path, std::string_view body) { return OnPost(path, body); },
+      .page_token = fmt::format("{:016x}{:016x}", locking::RandomBits(), locking::RandomBits())};
+  endpoints.control.page =
+      [this, shown = metrics::PageControl{observe.control, endpoints.control.page_token}] {
+        return StatusPage(Shown(), shown);
+      };
   endpoints.tls = observe.tls;
   endpoints.auth = observe.auth;
   endpoints.note = [this](Severity severity, std::string_view event, std::string_view text) {
@@ -163,6 +180,7 @@ int Process::RunUntilStopped(const RunSignals& signals) {
     }
   }
   const bool signalled = WaitForTheEnd(signals) == RunSignals::Woken::kStop;
+  stopping_ = true;
   for (const auto& worker : workers_) worker->RequestStop();
   std::thread joiner([this, &signals] {
     for (const auto& worker : workers_) {
@@ -229,6 +247,7 @@ void Process::Apply(std::size_t worker, const PipelineOptions& fresh) {
 
 metrics::ControlAnswer Process::OnPost(std::string_view path, std::string_view body) {
   constexpr std::string_view kPipelines = "/pipelines/";
+  constexpr std::string_view kWords[] = {"pause", "resume", "explain", "try-replay", "replay"};
   if (path == "/log/level") {
     const std::string_view word = body.substr(0, body.find_last_not_of(" \r\n") + 1);
     const auto level = metrics::SeverityFromName(word);
@@ -241,16 +260,36 @@ metrics::ControlAnswer Process::OnPost(std::string_view path, std::string_view b
   const std::size_t slash = path.rfind('/');
   const std::string_view word = path.substr(slash + 1);
   if (!path.starts_with(kPipelines) || slash < kPipelines.size() ||
-      (word != "pause" && word != "resume")) {
-    return {404, "POST /log/level, /pipelines/NAME/pause or /pipelines/NAME/resume"};
+      std::ranges::count(kWords, word) == 0) {
+    return {404,
+            "POST /log/level, or one of these of /pipelines/NAME: pause, resume, explain, "
+            "try-replay, replay"};
   }
   const std::string_view name = path.substr(kPipelines.size(), slash - kPipelines.size());
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     if (pipelines_[i].name != name) continue;
+    if (word != "pause" && word != "resume") return AboutRecord(i, word, body);
     workers_[i]->SetPaused(word == "pause");
     return {200, fmt::format("pipeline {}: {}d", name, word)};
   }
   return {404, fmt::format("this process has no pipeline {}", name)};
+}
+
+metrics::ControlAnswer Process::AboutRecord(std::size_t pipeline, std::string_view what,
+                                            std::string_view record) const {
+  const std::unique_lock one(about_record_, std::try_to_lock);
+  if (!one.owns_lock()) return {503, "somebody asks for another record: ask again"};
+  if (files_.files.empty() || files_.files[pipeline] == "-") {
+    return {409, "the pipeline is of no file, which the command needs"};
+  }
+  record = record.substr(0, record.find_last_not_of(" \r\n") + 1);
+  auto words = WordsAbout(record, what, {{files_.files[pipeline]}, files_.beside});
+  if (words.empty()) return {400, "name the record: TOPIC/PARTITION/OFFSET, or id=ID"};
+  const CommandEnd end = RunOwnCommand(std::move(words), kCommandLimit, stopping_);
+  return {end.how == kWell           ? 200
+          : end.how == kAskedWrongly ? 400
+                                     : 409,
+          end.text.substr(0, end.text.find_last_not_of('\n') + 1)};
 }
 
 // A second signal: at once. What does not end by itself ends with the process.
@@ -310,6 +349,21 @@ metrics::ProbeResult Process::AllReady() const {
   return all;
 }
 
+// The others listen at the port of this address, unless they say otherwise.
+std::unique_ptr<consumer::FleetWatch> Process::MakeFleet(const std::string& address) const {
+  consumer::ObserveOptions port = pipelines_.front().observe;
+  port.http = address;
+  const auto look = std::make_shared<consumer::FleetLook>(
+      pipelines_, std::move(port), consumer::FleetLook::Limits{},
+      consumer::FleetLook::Own{.worker = worker_,
+                               .status = [this] { return StatusJson(Shown()); }});
+  return std::make_unique<consumer::FleetWatch>([look] { return look->Look(); });
+}
+
+metrics::ShownFleet Process::ShownFleet() const {
+  return {.worker = worker_, .version = Version(), .now = UnixTime(), .fleets = fleet_->Latest()};
+}
+
 void Process::TakeSamples() const {
   for (const Watched& watched : watched_) {
     const metrics::Counts counts = watched.metrics->CurrentCounts();
@@ -329,8 +383,7 @@ metrics::ShownProcess Process::Shown() const {
                                 .version = Version(),
                                 .libraries = consumer::LibraryVersions(),
                                 .pipelines = {},
-                                .now = std::chrono::duration_cast<Millis>(
-                                    std::chrono::system_clock::now().time_since_epoch())};
+                                .now = UnixTime()};
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const Watched& watched = watched_[i];
     consumer::WorkerStatus status = workers_[i]->Status();

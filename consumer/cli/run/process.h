@@ -16,11 +16,13 @@
 
 #include "consumer/cli/run/run_signals.h"
 #include "consumer/cli/shared/pipelines.h"
+#include "consumer/fleet/fleet_watch.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/worker/worker.h"
 #include "metrics/http/http_server.h"
 #include "metrics/log/log.h"
 #include "metrics/page.h"
+#include "metrics/status/fleet_page.h"
 #include "metrics/status/history.h"
 #include "metrics/status/shown_pipeline.h"
 #include "metrics/traces/span_exporter.h"
@@ -80,10 +82,15 @@ class Process {
   void AwaitEnd(const RunSignals& signals, bool signalled);
   [[noreturn]] void GiveUp(std::chrono::steady_clock::duration waited);
   metrics::ControlAnswer OnPost(std::string_view path, std::string_view body);
+  // explain, try-replay, replay.
+  [[nodiscard]] metrics::ControlAnswer AboutRecord(std::size_t pipeline, std::string_view what,
+                                                   std::string_view record) const;
   [[nodiscard]] metrics::ProbeResult Liveness() const;
   [[nodiscard]] metrics::ProbeResult AllReady() const;
   void TakeSamples() const;
   [[nodiscard]] metrics::ShownProcess Shown() const;
+  [[nodiscard]] std::unique_ptr<consumer::FleetWatch> MakeFleet(const std::string& address) const;
+  [[nodiscard]] metrics::ShownFleet ShownFleet() const;
 
   std::vector<consumer::PipelineOptions> pipelines_;
   const PipelineFiles files_;
@@ -94,9 +101,11 @@ class Process {
   std::unique_ptr<metrics::SpanExporter> exporter_;  // none: there are no traces
   std::vector<std::unique_ptr<consumer::Worker>> workers_;
   mutable std::mutex mutex_;
-  std::vector<Watched> watched_;  // of each worker
+  mutable std::mutex about_record_;  // one at a time
+  std::vector<Watched> watched_;     // of each worker
   std::vector<Error> errors_;
-  std::atomic<bool> ended_{false};
+  std::atomic<bool> stopping_{false}, ended_{false};
+  std::unique_ptr<consumer::FleetWatch> fleet_;
   std::unique_ptr<metrics::HttpServer> server_;  // last: it asks all the others
 };
 

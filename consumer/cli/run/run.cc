@@ -98,17 +98,20 @@ tl::expected<std::string, std::string> HttpAddress(const RunArguments& arguments
   return addresses.empty() ? std::string() : *addresses.begin();
 }
 
-// Where one file says who may ask the port, the others may say nothing: what one of them keeps shut
-// is not opened by another. The first file then has it for all.
-bool AgreeOnWhoMayAsk(std::vector<PipelineOptions>& pipelines) {
+// Where one file says who may ask the port, and where it is reached, the others may say nothing:
+// what one of them keeps shut is not opened by another. The first file then has it for all.
+bool AgreeOnThePort(std::vector<PipelineOptions>& pipelines) {
   consumer::ObserveOptions& port = pipelines.front().observe;
   const auto agree = [](auto& one, const auto& other) {
     if (one == std::remove_reference_t<decltype(one)>{}) one = other;
     return one == other || other == std::remove_reference_t<decltype(one)>{};
   };
-  return std::ranges::all_of(pipelines, [&](const PipelineOptions& other) {
-    return agree(port.tls, other.observe.tls) && agree(port.auth, other.observe.auth);
+  const bool agreed = std::ranges::all_of(pipelines, [&](const PipelineOptions& other) {
+    return agree(port.tls, other.observe.tls) && agree(port.auth, other.observe.auth) &&
+           agree(port.advertise, other.observe.advertise);
   });
+  for (PipelineOptions& each : pipelines) each.observe.advertise = port.advertise;
+  return agreed;
 }
 
 // A process has one exporter of spans: files that say anything of traces say the same.
@@ -156,9 +159,11 @@ int RunPipelines(const RunArguments& arguments) {
   std::vector<std::string> warnings;
   auto pipelines = LoadPipelines(arguments.pipelines, &warnings);
   if (!pipelines || !HandlersAreGood(*pipelines)) return kUsage;
-  if (!AgreeOnWhoMayAsk(*pipelines)) {
+  if (!AgreeOnThePort(*pipelines)) {
     return ExitUsage(
-        "the files differ in observe.tls or observe.auth; a process has one port: give the same");
+        "the files differ in observe.tls, observe.auth or observe.advertise; a process has one "
+        "port: "
+        "give the same");
   }
   if (!AgreeOnTraces(*pipelines)) {
     return ExitUsage(

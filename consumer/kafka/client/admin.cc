@@ -239,7 +239,7 @@ tl::expected<std::vector<KafkaAdmin::Member>, Error> KafkaAdmin::Members(const s
     for (int i = 0; list && i < list->groups[0].member_cnt; ++i) {
       const rd_kafka_group_member_info& one = list->groups[0].members[i];
       const std::string host(one.client_host == nullptr ? "" : one.client_host);
-      members.push_back({.client = one.client_id == nullptr ? "" : one.client_id,
+      members.push_back({.name = MemberNameIn(one.client_id == nullptr ? "" : one.client_id),
                          .host = host.substr(host.rfind('/') + 1)});
     }
     return members;

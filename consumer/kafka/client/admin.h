@@ -11,6 +11,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/kafka/client/rdkafka_holders.h"
+#include "consumer/kafka/client/settings.h"
 #include "consumer/kafka/client/topic_rules.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/pipeline/read_topics.h"
@@ -78,8 +79,8 @@ class KafkaAdmin {
   // As its coordinator knows them; of a group that rebalances some may be missing. Error:
   // "kafka_admin". A mock cluster may not know this.
   struct Member {
-    std::string client;  // client.id: the worker's name
-    std::string host;    // where its connection comes from
+    MemberName name;
+    std::string host;  // where its connection comes from
   };
   tl::expected<std::vector<Member>, Error> Members(const std::string& group, Millis limit);
   // What the topic's settings in force do. Error: "kafka_admin", also where the right to describe

@@ -17,6 +17,9 @@
 namespace fencepost::consumer {
 namespace {
 
+constexpr std::string_view kClientPrefix = "fencepost-";
+constexpr char kAt = '@';
+
 // Of a producer: what could not be one request at all is refused by the client, nothing else.
 constexpr std::uint64_t kLargestRecord = std::uint64_t{64} << 20;
 // One answer of one broker, as it is compressed.
@@ -117,7 +120,7 @@ constexpr RefusedSetting kRefused[] = {
     {"group.instance.id", "it is the worker's name: write kafka.static_members: true"},
     {"bootstrap.servers", "write it as kafka.brokers"},
     {"metadata.broker.list", "write it as kafka.brokers"},
-    {"client.id", "it is the worker's name"},
+    {"client.id", "it is the worker's name and observe.advertise"},
     {"security.protocol", "it follows from kafka.tls and kafka.sasl", "kafka.tls"},
     {"security.protocol", "it follows from kafka.tls and kafka.sasl", "kafka.sasl"},
     {"ssl.ca.location", "write it as kafka.tls.ca", "kafka.tls"},
@@ -146,6 +149,24 @@ constexpr RefusedSetting kRefused[] = {
 };
 
 }  // namespace
+
+// A name may have an @, and then one follows it in any case.
+std::string ClientIdOf(const MemberName& name) {
+  std::string id = std::string(kClientPrefix) + name.worker;
+  if (name.advertised.empty() && name.worker.find(kAt) == std::string::npos) return id;
+  return id + kAt + name.advertised;
+}
+
+MemberName MemberNameIn(std::string_view client_id) {
+  MemberName name{.worker = InstanceIdIn(client_id), .advertised = ""};
+  name.advertised = client_id.substr(std::min(name.worker.size() + 1, client_id.size()));
+  if (name.worker.starts_with(kClientPrefix)) name.worker.erase(0, kClientPrefix.size());
+  return name;
+}
+
+std::string InstanceIdIn(std::string_view client_id) {
+  return std::string(client_id.substr(0, client_id.rfind(kAt)));
+}
 
 KafkaSettings ConnectionSettings(const KafkaOptions& options) {
   KafkaSettings settings{{"bootstrap.servers", fmt::format("{}", fmt::join(options.brokers, ","))},
@@ -244,7 +265,7 @@ KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& c
   if (patterns) settings["topic.blacklist"] = "^__";  // the internal ones: IsInternalTopic
   settings["group.id"] = options.group;
   settings["client.id"] = client_id;
-  if (options.static_members) settings["group.instance.id"] = client_id;
+  if (options.static_members) settings["group.instance.id"] = InstanceIdIn(client_id);
   SetSafeReading(settings);
   settings["partition.assignment.strategy"] = "range";
   settings["log.queue"] = "true";

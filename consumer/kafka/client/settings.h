@@ -62,6 +62,25 @@ inline int Ms(Millis limit) { return static_cast<int>(limit.count()); }
 // Starts a client, which then owns `conf`, and which creates no topics. Error: code "bad_config".
 tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::Conf& conf);
 
+// --- client.id
+// ------------------------------------------------------------------------------------
+
+// What the members of a group are told of each other, in client.id, as librdkafka lets nobody set a
+// member's metadata: a worker's name, and where others reach its port.
+struct MemberName {
+  std::string worker;
+  std::string advertised;  // observe.advertise; empty: there is none
+  bool operator==(const MemberName&) const = default;
+};
+
+// fencepost-WORKER, or fencepost-WORKER@HOST:PORT.
+std::string ClientIdOf(const MemberName& name);
+// Any text, as any client may be a member.
+MemberName MemberNameIn(std::string_view client_id);
+
+// What of it stays the same for a worker that is reached elsewhere.
+std::string InstanceIdIn(std::string_view client_id);
+
 // --- what a pipeline file may not pass through ---------------------------------------------------
 
 // It would break the guarantee, or has a key of its own. One list for lint and for the client.

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "consumer/kafka/client/admin.h"
+#include "consumer/kafka/client/settings.h"
 #include "consumer/kafka/source/source_impl.h"
 #include "locking/base/planted.h"
 
@@ -49,7 +50,7 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
       Fail(Error{"worker_name_taken",
                  fmt::format("another worker of group '{}' has taken this worker's name "
                              "(group.instance.id '{}')",
-                             options.group, client_id),
+                             options.group, InstanceIdIn(client_id)),
                  "kafka.static_members",
                  "give each worker a name of its own (--worker, FENCEPOST_WORKER)"});
       return;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -141,12 +142,20 @@ class HttpControl : public ::testing::Test {
  protected:
   void Start(consumer::ControlAccess access, const std::string& token = "") {
     Endpoints endpoints;
+    endpoints.page = [] { return std::string("plain"); };
+    endpoints.note = [this](locking::Severity, std::string_view, std::string_view text) {
+      const std::lock_guard lock(mutex_);
+      notes_.emplace_back(text);
+    };
     endpoints.control = {.access = access,
                          .token = token,
                          .post = [](std::string_view path, std::string_view body) -> ControlAnswer {
                            if (path == "/none") return {404, "no such thing"};
                            return {200, fmt::format("{} {}", path, body)};
-                         }};
+                         },
+                         .page = [] { return std::string("buttons"); },
+                         .page_token = "0123abcd"};
+    endpoints.auth = auth_;
     auto server = HttpServer::Start("127.0.0.1:0", endpoints);
     ASSERT_TRUE(server) << server.error().Line();
     server_ = std::move(*server);
@@ -158,6 +167,14 @@ class HttpControl : public ::testing::Test {
         fmt::format("POST {} HTTP/1.1\r\nHost: localhost:9464\r\nContent-Length: {}\r\n{}\r\n{}",
                     path, body.size(), headers, body));
   }
+  std::string Page(const std::string& headers, const char* from = nullptr) {
+    return BodyOf(
+        Exchange("127.0.0.1", server_->port(), "GET / HTTP/1.1\r\n" + headers + "\r\n", from));
+  }
+
+  std::mutex mutex_;
+  std::vector<std::string> notes_;  // guarded by mutex_
+  consumer::PortAuth auth_;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -178,6 +195,64 @@ TEST_F(HttpControl, OfThisMachineTakesNoProxyAndNoPageInABrowser) {
     EXPECT_THAT(Post("/log/level", std::string(header) + "\r\n"), StartsWith("HTTP/1.1 403 "))
         << header;
   }
+}
+
+// Another site's page is of another Origin, and cannot read the token; nor can what was loaded from
+// the worker before it was started again.
+TEST_F(HttpControl, OfThisMachineTakesItsOwnPageAlone) {
+  Start(consumer::ControlAccess::kLoopback);
+  const std::string origin = "Origin: http://localhost:9464\r\n";
+  const std::string token = "X-Fencepost-Page: 0123abcd\r\n";
+  const std::string site = "Sec-Fetch-Site: same-origin\r\n";
+  struct Row {
+    std::string headers, status;
+  };
+  for (const Row& row : {Row{origin + token + site, "200"}, Row{origin + token, "200"},
+                         Row{origin + token + site + "Referer: http://localhost:9464/\r\n", "200"},
+                         Row{origin + site, "403"}, Row{token + site, "403"},
+                         Row{origin + site + "X-Fencepost-Page: 0123abce\r\n", "403"},
+                         Row{origin + site + "X-Fencepost-Page: \r\n", "403"},
+                         Row{origin + token + "Sec-Fetch-Site: same-site\r\n", "403"},
+                         Row{origin + token + "Sec-Fetch-Site: cross-site\r\n", "403"},
+                         Row{origin + token + "Sec-Fetch-Site:\r\n", "403"},
+                         Row{"Origin: https://localhost:9464\r\n" + token + site, "403"},
+                         Row{"Origin: http://localhost:9465\r\n" + token + site, "403"},
+                         Row{"Origin: http://127.0.0.1:9464\r\n" + token + site, "403"},
+                         Row{"Origin: null\r\n" + token + site, "403"},
+                         Row{origin + token + site + "X-Forwarded-For: 10.0.0.1\r\n", "403"}}) {
+    EXPECT_EQ(StatusOf(Post("/x", row.headers)), row.status) << row.headers;
+  }
+  // A name that an attacker's page resolves to this machine.
+  EXPECT_EQ(StatusOf(Exchange("127.0.0.1", server_->port(),
+                              "POST /x HTTP/1.1\r\nHost: evil.example\r\n"
+                              "Origin: http://evil.example\r\n" +
+                                  token + site + "\r\n")),
+            "403");
+}
+
+TEST_F(HttpControl, ShowsButtonsToThoseWhoMayPressThem) {
+  const std::string host = "Host: localhost\r\n";
+  Start(consumer::ControlAccess::kLoopback);
+  EXPECT_EQ(Page(host), "buttons");
+  EXPECT_EQ(Page(host, "127.0.0.2"), "plain");
+  EXPECT_EQ(Page(host + "X-Forwarded-For: 10.0.0.1\r\n"), "plain");
+  Start(consumer::ControlAccess::kToken, "s3cret");
+  EXPECT_EQ(Page(host, "127.0.0.2"), "buttons");
+  Start(consumer::ControlAccess::kOff);
+  EXPECT_EQ(Page(host), "plain");
+}
+
+TEST_F(HttpControl, IsLoggedWithWhoHasDoneIt) {
+  auth_ = {.username = "ops", .password = "a:b c"};
+  Start(consumer::ControlAccess::kLoopback);
+  const std::string basic = "Authorization: Basic b3BzOmE6YiBj\r\n";
+  EXPECT_EQ(StatusOf(Post("/x", basic)), "200");
+  EXPECT_EQ(StatusOf(Post("/y", basic + "Origin: http://localhost:9464\r\n"
+                                        "X-Fencepost-Page: 0123abcd\r\n")),
+            "200");
+  EXPECT_EQ(StatusOf(Post("/none", basic)), "404");
+  EXPECT_THAT(notes_, ::testing::ElementsAre("POST /x from 127.0.0.1, user ops",
+                                             "POST /y from 127.0.0.1, user ops, by the page"));
 }
 
 // As a proxy hands it on that adds no header of its own: for another host, or from another of the

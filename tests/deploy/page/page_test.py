@@ -238,6 +238,12 @@ class StatusPage(unittest.TestCase):
             backgrounds.add(window.run("return getComputedStyle(document.body).backgroundColor"))
         self.assertEqual(len(backgrounds), 2)
 
+    def test_axe_core_has_no_findings(self):
+        for options in ({}, {"dark": True}, {"width": 390, "height": 844}):
+            window = self.live(**options)
+            window.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+            self.assertEqual(window.axe(), [], options)
+
     def test_a_phone_needs_no_sideways_scrolling(self):
         for script in (True, False):
             window = self.open(width=360, height=740, script=script)

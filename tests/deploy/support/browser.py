@@ -4,7 +4,9 @@ Only what the tests need; chromedriver does the work. Nothing of the user's prof
 """
 
 import base64
+import importlib.util
 import json
+import pathlib
 import urllib.error
 import urllib.request
 
@@ -17,7 +19,7 @@ ARGUMENTS = [
     "--disable-dev-shm-usage", "--force-device-scale-factor=1",
 ]  # fmt: skip
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of a reference, by the standard
-TAB, ENTER = "\ue004", "\ue007"
+TAB, ENTER, ESCAPE = "\ue004", "\ue007", "\ue00c"
 
 
 # Contrast by WCAG 2.1, 1.4.3, of every element that has text of its own and can be seen.
@@ -49,6 +51,13 @@ WIDTHS = """
 const wide = [...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth);
 return [document.documentElement.scrollWidth, innerWidth, wide.map(e => e.ariaLabel)];
 """
+
+
+def _axe() -> str:
+    """axe-core, which checks whether everybody can use a page. The package around it is for another
+    browser, and is not imported."""
+    package = importlib.util.find_spec("axe_playwright_python")
+    return (pathlib.Path(package.submodule_search_locations[0]) / "axe.min.js").read_text()
 
 
 class Chrome:
@@ -129,6 +138,13 @@ class Window:
     def contrasts(self) -> dict[str, float]:
         """Of every text that can be seen."""
         return self.run(CONTRAST)
+
+    def axe(self) -> list[str]:
+        """What axe-core finds: RULE: ELEMENT."""
+        self.run(_axe())
+        return self.run("""
+            return axe.run().then(found => found.violations.flatMap(
+              one => one.nodes.map(node => `${one.id}: ${node.html.slice(0, 200)}`)));""")
 
     def press(self, *keys):
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]

@@ -186,15 +186,20 @@ class Pipeline:
 
 
 class Worker:
-    def __init__(self, test, pipelines, name):
+    def __init__(self, test, pipelines, name, advertise=False, **settings):
+        """`advertise`: others find it; `settings`: of observe."""
         self.address = f"127.0.0.1:{free_port()}"
         self._test, self._name, self._files = test, name, [p.file for p in pipelines]
+        if advertise:
+            settings["advertise"] = self.address
+        self._set = [f"--set=observe.{key}={value}" for key, value in settings.items()]
         self.start()
 
     def start(self):
         self.process = Process(
             self._test,
-            [FENCEPOST, "run", *self._files, "--http", self.address, "--worker", self._name],
+            [FENCEPOST, "run", *self._files, *self._set, "--http", self.address,
+             "--worker", self._name],
         )
 
     def get(self, path, limit=5.0):

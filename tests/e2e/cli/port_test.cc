@@ -84,7 +84,8 @@ TEST_F(ThePort, OfSeveralFilesIsKeptShutByAnyOfThem) {
   const std::string other = File("other", "  auth: {bearer: b}\n");
   const Finished differ = RunFencepost({"run", shut, other, "--http", "127.0.0.1:0"});
   EXPECT_EQ(differ.exit_code, 2);
-  EXPECT_THAT(differ.error_output, HasSubstr("the files differ in observe.tls or observe.auth"));
+  EXPECT_THAT(differ.error_output,
+              HasSubstr("the files differ in observe.tls, observe.auth or observe.advertise"));
 }
 
 TEST_F(ThePort, OfSeveralFilesShowsNothingOfACollectorsPathAndTakesItFromAnyOfThem) {

@@ -48,6 +48,33 @@ TEST_F(Dlq, ListsALineEachAndATotal) {
                         dead_, name_));
 }
 
+TEST_F(Dlq, ReplaysForWhoMayControlAWorker) {
+  ToolsText(1, "observe: {control: loopback}\n");
+  Bury({{.id = "o-1", .offset = 4}, {.id = "o-2", .error_class = "id_conflict", .offset = 5}});
+  WorkerProcess worker({.files = {file_}, .name = "worker-1"});
+  const auto post = [&](const char* word, const std::string& which) {
+    return HttpPost("127.0.0.1", worker.port(), fmt::format("/pipelines/{}/{}", name_, word),
+                    which);
+  };
+  const HttpResponse tried = post("try-replay", "id=o-1");
+  EXPECT_EQ(tried.status, 200) << tried.body;
+  EXPECT_THAT(tried.body, AllOf(HasSubstr("would replay  " + dead_ + "/0/0"),
+                                HasSubstr("1 would be replayed, 0 refused")));
+  const HttpResponse replayed = post("replay", name_ + "/0/4");
+  EXPECT_EQ(replayed.status, 200) << replayed.body;
+  EXPECT_THAT(replayed.body, StartsWith("1 replayed, 0 refused\n"));
+  EXPECT_TRUE(WaitUntil(std::chrono::seconds(60), "the effect", [&] {
+    return post("try-replay", "id=o-1").body.find("0 would be replayed, 1 refused") !=
+           std::string::npos;
+  }));
+  const HttpResponse refused = post("replay", "id=o-2");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(refused.body,
+              AllOf(HasSubstr("0 replayed, 1 refused"), EndsWith("it ended with exit code 1\n")));
+  for (const char* wrong : {"", "id=", "nonsense"}) EXPECT_EQ(post("replay", wrong).status, 400);
+  EXPECT_THAT(worker.Log(), HasSubstr("POST /pipelines/" + name_ + "/replay from 127.0.0.1"));
+}
+
 TEST_F(Dlq, ListsByTheTimesAtWhichTheyFailed) {
   ToolsText();
   Bury({{.id = "o-1", .failed_at = "2026-11-05T10:00:00.000Z"},

@@ -41,6 +41,29 @@ TEST_F(Explain, FollowsARecordFromWaitingToDone) {
   Says(3, AllOf(HasSubstr("There is no such record yet"), HasSubstr("next offset is 3")));
 }
 
+TEST_F(Explain, IsAskedOfAWorkerByWhoMayControlIt) {
+  ToolsText(1, "observe: {control: loopback}\n");
+  Send(0, Orders::Value(1));
+  Send(0, R"({"order_id":"o-1","amount":999})");
+  WorkerProcess worker({.files = {file_}, .name = "worker-1"});
+  ASSERT_TRUE(AllCommitted()) << worker.Log();
+  const auto asked = [&](const std::string& which, const std::string& pipeline) {
+    return HttpPost("127.0.0.1", worker.port(), "/pipelines/" + pipeline + "/explain", which);
+  };
+  for (const std::string& which : {name_ + "/0/1", name_ + "/0/1\n"}) {
+    const HttpResponse told = asked(which, name_);
+    EXPECT_EQ(told.status, 200);
+    EXPECT_THAT(told.body, AllOf(HasSubstr("an id conflict"), HasSubstr("difference  value /"),
+                                 HasSubstr(dead_ + "/0/0"), HasSubstr("what will happen next: ")));
+  }
+  EXPECT_THAT(asked("id=o-1", name_).body, HasSubstr("what happened: "));
+  for (const char* wrong : {"", "id=", "nonsense", "other/0/1", "a/b/0/1", "id"}) {
+    EXPECT_EQ(asked(wrong, name_).status, 400) << wrong;
+  }
+  EXPECT_EQ(asked(name_ + "/0/1", "other").status, 404);
+  EXPECT_THAT(worker.Log(), HasSubstr("POST /pipelines/" + name_ + "/explain from 127.0.0.1"));
+}
+
 TEST_F(Explain, TellsADuplicateAndAConflictFromTheRecordThatTookEffect) {
   ToolsText();
   Send(0, Orders::Value(1));

@@ -1,6 +1,8 @@
 // fencepost top over a real group: its workers by what the coordinator knows, and by address.
 #include <sstream>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/e2e/cli_tools/tools_test.h"
 
 namespace fencepost::testing {
@@ -48,9 +50,41 @@ TEST_F(Top, AsksTheGroupsWorkersAndThoseThatAreNamed) {
   two.Kill();
   (void)two.Wait(seconds(20));
   const Finished left = both();
-  EXPECT_EQ(left.exit_code, 0);
+  EXPECT_EQ(left.exit_code, 1);
+  EXPECT_THAT(LineOf(left.output, "worker-1"), HasSubstr("ready"));
   EXPECT_THAT(left.output, HasSubstr(fmt::format("127.0.0.1:{}: no answer: ", two.port())));
   EXPECT_EQ(Tool({"top"}, {"--worker", "nowhere"}).exit_code, 2);
+}
+
+// Two on one host have a port each, which the file cannot say for both.
+TEST_F(Top, FindsWorkersWhereTheySayThatTheyAreReached) {
+  ToolsText(2);
+  Orders orders(Kafka().bootstrap(), name_, 2);
+  orders.Produce(4);
+  const auto at = [&](const std::string& name) {
+    const std::string address = fmt::format("127.0.0.1:{}", FreePort());
+    return WorkerOptions{
+        .files = {file_, "--set", "observe.advertise=" + address}, .name = name, .http = address};
+  };
+  const WorkerProcess one(at("worker-1"));
+  const WorkerProcess two(at("worker-2"));
+  EXPECT_TRUE(WaitUntil(seconds(60), "both to be members", [&] {
+    return Tool({"top"}, {"--set", "observe.http=127.0.0.1:1"}).exit_code == 0 && one.Ready() &&
+           two.Ready();
+  }));
+  const Finished all = Tool({"top"}, {"--set", "observe.http=127.0.0.1:1"});
+  EXPECT_EQ(all.exit_code, 0) << all.error_output;
+  EXPECT_THAT(LineOf(all.output, "worker-1"), ::testing::EndsWith("  0")) << all.output;
+  EXPECT_THAT(LineOf(all.output, "worker-2"), ::testing::EndsWith("  1")) << all.output;
+  const auto fleet = nlohmann::json::parse(two.Get("/fleet.json").body).at("pipelines").at(0);
+  EXPECT_EQ(fleet.at("group"), name_);
+  EXPECT_EQ(fleet.at("without_worker"), nlohmann::json::object());
+  for (const int i : {0, 1}) {
+    const auto& worker = fleet.at("workers").at(i);
+    EXPECT_EQ(worker.at("worker"), fmt::format("worker-{}", i + 1));
+    EXPECT_EQ(worker.at("state"), "ready") << worker;
+    EXPECT_EQ(worker.at("partitions").at(name_), nlohmann::json::array({i}));
+  }
 }
 
 }  // namespace

@@ -290,7 +290,7 @@ output:
     table: effects
     columns: {"order id": key, note: "json:/note?", kind: "=order", raw: value}
 ledger: {keep: 30d}
-observe: {http: "0.0.0.0:0", log: {level: debug, format: text},
+observe: {http: "0.0.0.0:0", advertise: "orders-1.example:9464", log: {level: debug, format: text},
           traces: {endpoint: "https://otel", sample: 0.25, slow: 250ms,
                    headers: {Authorization: "Bearer ${SECRET}"}}}
 shutdown_timeout: 5s
@@ -345,6 +345,7 @@ shutdown_timeout: 5s
   EXPECT_EQ(sqlite.columns[1].selector.Text(), "json:/note?");
   EXPECT_EQ(o.ledger_keep, 30 * 24h);
   EXPECT_EQ(o.observe.http, "0.0.0.0:0");
+  EXPECT_EQ(o.observe.advertise, "orders-1.example:9464");
   EXPECT_EQ(o.observe.log_level, "debug");
   EXPECT_EQ(o.observe.log_format, "text");
   const consumer::TraceOptions& traces = o.observe.traces;

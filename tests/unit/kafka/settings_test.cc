@@ -33,6 +33,31 @@ TEST(KafkaSettings, KeepOffsetsAndIsolationInOurHands) {
   EXPECT_TRUE(MakeConf(settings));
 }
 
+TEST(KafkaSettings, NameAWorkerAndWhereItIsReached) {
+  struct Row {
+    MemberName name;
+    const char *client_id, *instance_id;
+  };
+  for (const Row& row :
+       {Row{{"w-1", ""}, "fencepost-w-1", "fencepost-w-1"},
+        Row{{"w-1", "h:9464"}, "fencepost-w-1@h:9464", "fencepost-w-1"},
+        Row{{"w-1", "[fd00::1]:9464"}, "fencepost-w-1@[fd00::1]:9464", "fencepost-w-1"},
+        Row{{"a@h:1", ""}, "fencepost-a@h:1@", "fencepost-a@h:1"},
+        Row{{"a@b", "h:1"}, "fencepost-a@b@h:1", "fencepost-a@b"},
+        Row{{"", ""}, "fencepost-", "fencepost-"}}) {
+    const std::string id = ClientIdOf(row.name);
+    EXPECT_EQ(id, row.client_id);
+    EXPECT_EQ(MemberNameIn(id), row.name);
+    KafkaOptions options = Options();
+    options.static_members = true;
+    const KafkaSettings settings = ConsumerSettings(options, id);
+    EXPECT_EQ(settings.at("client.id"), row.client_id);
+    EXPECT_EQ(settings.at("group.instance.id"), row.instance_id);
+  }
+  EXPECT_EQ(MemberNameIn("kcat"), (MemberName{"kcat", ""}));
+  EXPECT_EQ(MemberNameIn(""), MemberName());
+}
+
 TEST(KafkaSettings, WaitFifteenSecondsForADeadMemberUnlessTheUserSaysOtherwise) {
   KafkaOptions options = Options();
   EXPECT_EQ(ConsumerSettings(options, "w").at("session.timeout.ms"), "15000");

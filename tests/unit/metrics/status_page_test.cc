@@ -304,6 +304,23 @@ TEST(StatusPage, SaysHowManyPartitionsArePaused) {
   EXPECT_THAT(StatusFragment({.pipelines = {shown}}), HasSubstr("1 of 3 paused"));
 }
 
+// They post only by the script of the page, to paths of its own.
+TEST(StatusPage, HasButtonsForThoseWhoMayPressThem) {
+  using consumer::ControlAccess;
+  EXPECT_THAT(StatusPage(Process()), Not(HasSubstr("<button")));
+  const std::string loopback = StatusPage(Process(), {ControlAccess::kLoopback, "0123abcd"});
+  for (const char* text :
+       {"data-page=\"0123abcd\"", "<button data-path=\"pipelines/orders/pause\">Pause orders<",
+        "<button data-path=\"pipelines/orders/resume\">Resume orders<",
+        "data-path=\"pipelines/orders/explain\" data-body=\"_record\" data-once>Explain in orders<",
+        "<button data-path=\"log/level\" data-body=\"_level\">Set log level<"}) {
+    EXPECT_THAT(loopback, HasSubstr(text));
+  }
+  EXPECT_THAT(loopback, AllOf(Not(HasSubstr("<form")), Not(HasSubstr("type=\"password\""))));
+  EXPECT_THAT(StatusPage(Process(), {ControlAccess::kToken, "0123abcd"}),
+              HasSubstr("<input id=\"_token\" type=\"password\" autocomplete=\"off\">"));
+}
+
 TEST(StatusPage, SaysThatItStartsBeforeThereIsAPipeline) {
   EXPECT_THAT(StatusPage({}), HasSubstr("Starting."));
 }

@@ -56,7 +56,7 @@ constexpr std::array kHomes = {
     Home{"libpq-fe.h", "consumer/outputs", "consumer/cli/demo"},
     Home{"mysql.h", "consumer/outputs", ""},
     Home{"sqlite3.h", "consumer/outputs", "consumer/cli/demo", "consumer/testing"},
-    Home{"curl/", "consumer/handlers", "consumer/cli", "consumer/decode"},
+    Home{"curl/", "consumer/handlers", ""},
     Home{"jq.h", "consumer/handlers", ""},
     Home{"google/protobuf/", "consumer/decode", "consumer/encode", "metrics/traces"},
     Home{"CLI/", "consumer/cli", ""},
