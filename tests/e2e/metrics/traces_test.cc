@@ -1,6 +1,9 @@
 // What a real collector is told of two orders: from the producer's span through handler and
 // transaction, and to the dead letter of the neighbour.
 #include <algorithm>
+#include <regex>
+
+#include <gmock/gmock.h>
 
 #include "tests/e2e/metrics/metrics_test.h"
 #include "tests/support/collector.h"
@@ -10,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr const char* kTrace = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -140,6 +144,42 @@ TEST_F(Traces, OfAnOrderGoFromItsProducerThroughHandlerAndTransactionToItsNeighb
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0]["trace_id"], bad["traceId"]);
   EXPECT_EQ(lines[0]["span_id"], bad["spanId"]);
+}
+
+// As an operator goes: the histogram's exemplar, its trace, the record's position, its story.
+TEST_F(Traces, LeadFromTheExemplarOfASlowRecordToItsStory) {
+  Answers("o-slow", {503, 503, 200});
+  PipelineText text = Text();
+  text.more += "  control: loopback\n";
+  WorkerProcess worker(Worker(text));
+  for (const char* id : {"o-1", "o-slow", "o-2"}) SendOrder(0, id, id);
+  ASSERT_TRUE(AllCommitted()) << worker.Log();
+
+  const std::string page =
+      RunToEnd({.argv = {"curl", "-s", "-H", "Accept: application/openmetrics-text",
+                         fmt::format("http://127.0.0.1:{}/metrics", worker.port())}})
+          .output;
+  std::smatch exemplar;
+  ASSERT_TRUE(std::regex_search(page, exemplar,
+                                std::regex("record_end_to_end_duration_seconds_bucket[^\n]* # "
+                                           "\\{trace_id=\"([0-9a-f]{32})\"")))
+      << page;
+
+  const json spans = SpansOf({{"o-slow", "process " + name_}});
+  const auto process = std::ranges::find_if(spans, [&](const json& span) {
+    return span["traceId"] == exemplar[1].str() && span["name"] == "process " + name_;
+  });
+  ASSERT_NE(process, spans.end()) << exemplar[1] << spans.dump(1);
+  const json& at = (*process)["attributes"];
+  const std::string record =
+      fmt::format("{}/{}/{}", at["messaging.destination.name"].get<std::string>(),
+                  at["messaging.destination.partition.id"].get<std::string>(),
+                  at["messaging.kafka.offset"].get<std::int64_t>());
+
+  const HttpResponse story =
+      HttpPost("127.0.0.1", worker.port(), fmt::format("/pipelines/{}/explain", name_), record);
+  EXPECT_EQ(story.status, 200);
+  EXPECT_THAT(story.body, AllOf(HasSubstr("id o-slow"), HasSubstr("what happened: Done")));
 }
 
 }  // namespace
