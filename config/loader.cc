@@ -173,10 +173,7 @@ std::vector<Finding> CheckTogether(std::span<const LoadResult> files) {
                      "of the records; give each a kafka.group of its own",
                      shares->file, file.options->kafka.group);
     }
-    const consumer::PipelineOptions& o = *file.options;
-    const std::pair<const char*, consumer::ClusterOptions> clusters[] = {
-        {"kafka", o.kafka}, {"output.kafka", OutputCluster(o)}, {"dead_letter", LetterCluster(o)}};
-    for (const auto& [section, cluster] : clusters) {
+    for (const auto& [section, cluster] : ClustersOf(*file.options)) {
       const std::string& own = cluster.kerberos.keytab;
       const std::string path = fmt::format("{}.sasl.kerberos.keytab", section);
       if (keytab.empty()) keytab = own;

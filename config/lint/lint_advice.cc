@@ -137,8 +137,7 @@ void AdviseTls(const Values& values, Findings& findings) {
   const auto is_local = [](const std::string& broker) {
     return IsLoopback(std::string_view(broker).substr(0, broker.rfind(':')));
   };
-  const std::pair<const char*, consumer::ClusterOptions> clusters[] = {
-      {"kafka", o.kafka}, {"output.kafka", OutputCluster(o)}, {"dead_letter", LetterCluster(o)}};
+  const auto clusters = ClustersOf(o);
   for (const auto& [section, cluster] : clusters) {
     const std::string sasl = fmt::format("{}.sasl", section);
     if (!values.Given(sasl) || cluster.sasl_mechanism.empty() || cluster.tls ||

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -366,6 +367,13 @@ inline KafkaOptions OutputCluster(const PipelineOptions& options) {
 inline KafkaOptions LetterCluster(const PipelineOptions& options) {
   return ReachedAt(options.dead_letter ? options.dead_letter->cluster : ClusterOptions(),
                    options.kafka);
+}
+// All three, and the sections of the file that they are of.
+inline std::array<std::pair<std::string_view, KafkaOptions>, 3> ClustersOf(
+    const PipelineOptions& options) {
+  return {{{"kafka", options.kafka},
+           {"output.kafka", OutputCluster(options)},
+           {"dead_letter", LetterCluster(options)}}};
 }
 
 // Dead letters go into the Kafka transaction that holds the offsets; else each is published, and

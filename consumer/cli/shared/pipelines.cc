@@ -32,11 +32,9 @@ namespace {
 void UseKeytab(const config::LoadResult& loaded) {
   static bool used = false;
   if (!loaded.options || used) return;
-  const consumer::PipelineOptions& o = *loaded.options;
-  for (const std::string& keytab : {o.kafka.kerberos.keytab, OutputCluster(o).kerberos.keytab,
-                                    LetterCluster(o).kerberos.keytab}) {
-    if (keytab.empty()) continue;
-    setenv("KRB5_CLIENT_KTNAME", keytab.c_str(), 1);
+  for (const auto& [section, cluster] : ClustersOf(*loaded.options)) {
+    if (cluster.kerberos.keytab.empty()) continue;
+    setenv("KRB5_CLIENT_KTNAME", cluster.kerberos.keytab.c_str(), 1);
     setenv("KRB5CCNAME", "MEMORY:", 0);
     used = true;
     return;

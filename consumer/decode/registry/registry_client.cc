@@ -26,7 +26,6 @@ constexpr std::string_view kNoRegistry = "the answer is not that of a schema reg
 constexpr long kTimeoutMs = 10'000;
 constexpr long kConnectMs = 5'000;
 constexpr Millis kTokenLimit{5'000};
-constexpr std::chrono::seconds kUnsaidLife{300};  // of a token, where the provider does not say it
 
 // nullptr: there is no text of this name.
 const std::string* TextAt(const Json& json, const char* name) {
@@ -102,7 +101,7 @@ tl::expected<std::string, std::string> RegistryClient::Token() {
   auto fresh = AskForToken(options, "fencepost", kTokenLimit, [this] { return cancelled_.load(); });
   if (!fresh) return tl::unexpected(std::move(fresh.error()));
   token_ = std::move(fresh->text);
-  renew_at_ = now + fresh->life.value_or(kUnsaidLife) * 4 / 5;
+  renew_at_ = now + fresh->life * 4 / 5;
   return token_;
 }
 

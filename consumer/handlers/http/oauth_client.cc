@@ -157,7 +157,7 @@ tl::expected<FreshToken, std::string> AskForToken(const HttpHandlerOptions& opti
   const OauthToken& token = (*client)->token();
   const std::string* const text = token.Current(now);
   if (text == nullptr) return tl::unexpected<std::string>("the token expired before it was used");
-  FreshToken fresh{.text = *text, .life = {}};
+  FreshToken fresh{.text = *text};
   if (token.expires() != OauthToken::Time::max()) {
     fresh.life = std::chrono::floor<std::chrono::seconds>(token.expires() - now);
   }

@@ -24,7 +24,7 @@ namespace fencepost::consumer {
 // Any thread.
 struct FreshToken {
   std::string text;
-  std::optional<std::chrono::seconds> life;  // nullopt: the provider does not say it
+  std::chrono::seconds life{300};  // where the provider does not say it
 };
 tl::expected<FreshToken, std::string> AskForToken(const HttpHandlerOptions& options,
                                                   const std::string& user_agent, Millis limit,

@@ -29,7 +29,6 @@ using SystemTime = std::chrono::system_clock::time_point;
 
 // Of a token's life as librdkafka is told: it asks again after 80% of it.
 constexpr std::chrono::seconds kLeastLife{5};
-constexpr std::chrono::seconds kUnsaidLife{300};  // where the provider does not say it
 constexpr Millis kLimit{15'000};
 
 struct Login {
@@ -107,8 +106,7 @@ tl::expected<Token, std::string> AskProvider(const OauthOptions& oauth, const rd
   HttpHandlerOptions options;
   options.auth.oauth = oauth;
   return AskForToken(options, "fencepost", kLimit, ends).map([](FreshToken token) {
-    const auto life = token.life.value_or(kUnsaidLife);
-    return Token{std::move(token.text), std::chrono::system_clock::now() + life};
+    return Token{std::move(token.text), std::chrono::system_clock::now() + token.life};
   });
 }
 
