@@ -18,9 +18,8 @@ import subprocess
 import sys
 
 INTRODUCTION = """# Results
-Written by `./dev bench report` from the lines that the commands at the end printed. What each measures:
-[README.md](README.md). Figures are medians of the rounds; `of floor` is the median of the ratios round by
-round.
+Written by `./dev bench report`. [What each measures](README.md). Figures are medians of the rounds, `of …`
+medians of the ratios round by round.
 """
 
 # words, bench, what the measurement is of, how its side begins, what it is compared with, figure, bound.
@@ -93,8 +92,28 @@ def section(lines):
                 ratio = side.get("ratios", {}).get(reference, {}).get(name)
                 row.append("" if ratio is None else f"{ratio:.2f}")
             rows.append(row)
-    head = varied + ["side"] + figures + [f"{name} of {reference}" for reference, name in ratios]
+    one = len({name for _, name in ratios}) == 1
+    head = varied + ["side"] + figures
+    head += [f"of {reference}" if one else f"{name} of {reference}" for reference, name in ratios]
     return ". ".join(filter(None, [lines[0]["words"], ", ".join(same)])) + ".\n\n" + table(head, rows)
+
+
+def dirty(lines):
+    """A row a kind of bad records: the rate of a clean topic, and what each share of them leaves of it."""
+    rows, shares = {}, []
+    for line in lines:
+        clean = next(side["figures"]["records_per_s"] for side in line["sides"] if side["name"] == "clean")
+        for side in line["sides"]:
+            if side["name"] != "clean":
+                share, kind = re.match(r"(\S+ %) (.*)", side["name"]).groups()
+                shares = unique([*shares, share])
+                row = rows.setdefault((line["of"]["into"], line["of"]["by"], kind), {"clean": number(clean)})
+                row[share] = f"{side['ratios']['clean']['records_per_s']:.2f}"
+    loads = sorted(line["load"] for line in lines)
+    load = " to ".join(unique([str(loads[0]), str(loads[-1])]))
+    return (f"What dead letters leave of a clean topic's records/s. load {load}.\n\n" +
+            table(["into", "by", "bad", "clean", *shares],
+                  [[*key, *(row.get(share, "") for share in ["clean", *shares])] for key, row in rows.items()]))
 
 
 def measured(aim, lines):
@@ -144,13 +163,15 @@ def machines(lines):
         machine = line["machine"]
         where = (f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Linux "
                  f"{machine['kernel']}, librdkafka {line['librdkafka']}, Redis {line['redis']}")
-        runs.setdefault((where, line["version"]), []).append(line)
-    rows = []
-    for (where, version), its in runs.items():
-        commands = ", ".join(f"`{line['command'].removeprefix('./dev bench ')}`" for line in its)
-        times = unique([min(line["at"] for line in its), max(line["at"] for line in its)])
-        rows.append(f"- `./dev bench` {commands}: {' to '.join(times)}, {version} on {where}\n")
-    return "".join(rows)
+        runs.setdefault(where, {}).setdefault(line["version"], []).append(line)
+    text = ""
+    for where, versions in runs.items():
+        text += f"\n{where}:\n\n"
+        for version, its in versions.items():
+            commands = ", ".join(f"`{line['command'].removeprefix('./dev bench ')}`" for line in its)
+            times = unique([min(line["at"] for line in its), max(line["at"] for line in its)])
+            text += f"- {commands}: {' to '.join(times)}, {version}\n"
+    return text.lstrip("\n")
 
 
 def read(paths):
@@ -178,8 +199,10 @@ def report(to, paths):
         benches.setdefault(line["bench"], []).append(line)
     runs, curves = benches.pop("run", []), benches.pop("growth", [])
     parts = [INTRODUCTION, "## Aims\n" + aims(lines)]
-    parts += [f"## {bench}\n{section(benches[bench])}" for bench in sorted(benches)]
-    parts += ["## growth\n" + growth(curves)] * bool(curves) + ["## Commands and machines\n" + machines(runs)]
+    tables = {"dirty": dirty}
+    parts += [f"## {bench}\n{tables.get(bench, section)(benches[bench])}" for bench in sorted(benches)]
+    parts += ["## growth\n" + growth(curves)] * bool(curves)
+    parts += ["## Commands of `./dev bench` and machines\n" + machines(runs)]
     with open(to, "w", encoding="utf-8") as file:
         file.write("\n".join(parts))
 
