@@ -224,7 +224,8 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
       validity_end - now.boot > attempt.min_validity;
   if (attempt.round.WorthAskingAgain() && in_time) {
     attempt.asking_again = true;
-    const int doublings = std::min<int>(attempt.backoff + attempt.repeats++, kMaxDoublings);
+    // However long it has waited: what it keeps meanwhile keeps all others out.
+    const int doublings = std::min<int>(attempt.repeats++, kMaxDoublings);
     Nanos wait = round_trip_;
     for (int i = 0; i < doublings && wait < kMostBetweenRepeats; ++i) wait *= 2;
     Schedule(index, now.boot + std::min<Nanos>(wait, kMostBetweenRepeats));

@@ -56,6 +56,24 @@ TEST_P(WaitsTest, TriesAsOftenAsItIsToldAtItsInterval) {
   EXPECT_GE(BootClock::now() - began, 150ms);
 }
 
+TEST_P(WaitsTest, ServesAHundredThatAskForOneNameAgainAndAgain) {
+  const auto one = Connect();
+  const auto other = Connect();
+  constexpr int kThreads = 100;
+  constexpr int kTurns = 5;
+  std::atomic<int> had{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&had, &lock = i % 2 == 0 ? *one : *other] {
+      for (int turn = 0; turn < kTurns; ++turn) {
+        had += lock.Acquire("name", {.wait = 60s}) ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(had, kThreads * kTurns);
+}
+
 TEST_P(WaitsTest, TellsAGrantThatCameTooLateFromAnOutage) {
   auto options = Options();
   options.lock.node_timeout = 20s;

@@ -204,6 +204,21 @@ TEST_F(Acquire, WinsAnEvenSplitByAskingAgain) {
   EXPECT_EQ(s.Events(), "leased");
 }
 
+TEST_F(Acquire, AsksAgainSoonInAnEvenSplitHoweverOftenItHasLostBefore) {
+  s.Ask("x", Millis::max());
+  for (int round = 0; round < 8; ++round) {
+    s.Answer("abc", {.code = ReplyCode::kContended, .token = Token(1)});
+    while (s.Send() != "a:acquire b:acquire c:acquire") s.PassToNext();
+  }
+  s.Answer('a', ReplyCode::kGranted);
+  s.Answer('b', {.code = ReplyCode::kContended, .token = Token(1)});
+  s.Answer('c', {.code = ReplyCode::kContended, .token = Token(2)});
+  const Instant split = s.now.boot;
+  s.PassToNext();
+  EXPECT_EQ(s.Send(), "b:acquire c:acquire");
+  EXPECT_LE(s.now.boot - split, Millis(2));
+}
+
 TEST_F(Acquire, GivesWayInAnEvenSplitToAHigherToken) {
   s.Ask("x");
   s.Answer('a', ReplyCode::kGranted);
