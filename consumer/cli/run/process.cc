@@ -18,6 +18,7 @@
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/worker/worker_parts.h"
 #include "locking/base/random.h"
+#include "locking/base/types.h"
 #include "metrics/status/status_json.h"
 #include "metrics/status/status_page.h"
 #include "metrics/traces/otel_environment.h"
@@ -46,10 +47,6 @@ Millis LongestShutdown(const std::vector<PipelineOptions>& pipelines) {
     longest = std::max(longest, options.shutdown_timeout);
   }
   return longest;
-}
-
-Millis UnixTime() {
-  return std::chrono::duration_cast<Millis>(std::chrono::system_clock::now().time_since_epoch());
 }
 
 metrics::LogOptions LogOptionsFor(const consumer::ObserveOptions& observe,
@@ -361,7 +358,10 @@ std::unique_ptr<consumer::FleetWatch> Process::MakeFleet(const std::string& addr
 }
 
 metrics::ShownFleet Process::ShownFleet() const {
-  return {.worker = worker_, .version = Version(), .now = UnixTime(), .fleets = fleet_->Latest()};
+  return {.worker = worker_,
+          .version = Version(),
+          .now = locking::ReadClocks().wall.time_since_epoch(),
+          .fleets = fleet_->Latest()};
 }
 
 void Process::TakeSamples() const {
@@ -383,7 +383,7 @@ metrics::ShownProcess Process::Shown() const {
                                 .version = Version(),
                                 .libraries = consumer::LibraryVersions(),
                                 .pipelines = {},
-                                .now = UnixTime()};
+                                .now = locking::ReadClocks().wall.time_since_epoch()};
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const Watched& watched = watched_[i];
     consumer::WorkerStatus status = workers_[i]->Status();
